@@ -434,9 +434,9 @@ fn other_than_found(
     })
 }
 
-/// Returns the reason to doubt that a group is fixed because some of its inputs, `entries`, were
-/// found on another target than `target`. `None` if there are no such inputs, or if the target of
-/// the last one is not recorded.
+/// Returns the reason to doubt that a group is fixed: some of its inputs, `entries`, were found on
+/// another target than `target`. `None` if `entries` is empty, or if the target of the last one is
+/// not recorded.
 fn found_elsewhere<'a>(
     file: &CampaignFile,
     entries: impl Iterator<Item = &'a Entry>,
@@ -536,8 +536,8 @@ fn gone(target: &Target) -> Option<&Path> {
     }
 }
 
-/// The targets of the campaigns of an output directory, by the campaign's id; empty if all
-/// campaigns have the same target.
+/// The recorded targets of an output directory, by the ids of the campaigns that used them; empty
+/// if all campaigns have the same target.
 struct Recorded(HashMap<String, TargetRecord>);
 
 impl Recorded {

@@ -239,8 +239,8 @@ pub(crate) enum Classified {
 }
 
 impl Classified {
-    /// Returns true if the classified run comes with its complete crash record, which was not
-    /// reported before, so that the input may have to be stored.
+    /// Returns true if the classified run has its complete crash record, because its crash was not
+    /// reported before, so that the input may have to be stored. False for a crash of known keys.
     pub(crate) fn is_new(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }
@@ -460,7 +460,8 @@ impl FailedRunSlot {
         *lock(&self.0) = run;
     }
 
-    /// Returns how the failed run in the slot ended; `None` if the slot is empty.
+    /// Returns how the run ended whose observations are in the slot for a failed run; `None` if the
+    /// slot is empty.
     pub(crate) fn ended(&self) -> Option<Ended> {
         lock(&self.0).ended
     }

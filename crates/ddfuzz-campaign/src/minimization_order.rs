@@ -349,9 +349,8 @@ pub(crate) fn pending(
     Ok(pending.into_iter().map(|(.., id)| id).collect())
 }
 
-/// An entry to minimize, with its position among all such entries; the lowest comes first. The
-/// parts are its priority, whether its minimization was not begun yet, its place by how it was
-/// found, and its id.
+/// An entry to minimize, with what decides on its turn, the lowest first: its priority, whether its
+/// minimization was begun before (those come first), its place by how it was found, and its id.
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
 /// Returns the entries of one group to minimize next, as [`pending`] does for all groups: at most

@@ -440,7 +440,8 @@ impl Budgeted {
     }
 }
 
-/// Returns true if only a minimization has met the entry, by chance; false if it cannot be read.
+/// Returns true if the entry `id` was found only by chance, as a slip of a minimization; false also
+/// if it cannot be read.
 pub(crate) fn is_slipped(reader: &Reader, id: &EntryId) -> bool {
     let entry = reader.entry(id).ok().flatten();
     entry.is_some_and(|entry| is_slip(entry.crash.found.as_ref()))

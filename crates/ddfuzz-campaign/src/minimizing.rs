@@ -156,8 +156,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns a copy of these settings; if a study of many programs has found `crash`, with the
-    /// target and the way of execution that `crash` records.
+    /// Returns these settings for minimizing `crash`: if `crash` records a target of its own,
+    /// because a study of many programs has found it, with that target and its way of execution.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -171,8 +171,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns the options of a minimization: the budgets and the stop flag of these settings,
-    /// without callbacks. The minimization ends when `stop` turns true.
+    /// Returns the options of one minimization: the budgets of these settings, and `stop`, which
+    /// ends the minimization when it turns true. They have no callbacks.
     pub fn options<'a>(&self, stop: &'a AtomicBool) -> Options<'a> {
         Options {
             budget_tests: self.budget_tests,
@@ -194,8 +194,8 @@ impl Minimizing {
         self.oracle_within(self.target.limits, held.into())
     }
 
-    /// Starts the target with `limits` on each run of the search, and creates the oracle
-    /// (interestingness test) for the crash `held` that [`Minimizing::oracle`] describes.
+    /// Creates the oracle for the crash `held`, as [`Minimizing::oracle`] does; starts the target
+    /// for it, with `limits` on each run.
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;

@@ -255,8 +255,9 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
     of_kind.insert(group.major, group.status);
 }
 
-/// Formats a text for the user: how many of the `checked` groups are fixed, and how many undecided.
-/// `passing`: how many results of groups that still fail were archived, because they pass.
+/// Returns a text for the user, such as `3 fixed, 1 undecided`: how many of the `checked` groups
+/// are fixed, how many are undecided, and how many results of groups that still fail were set aside
+/// because they pass (`passing`).
 fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     let number = |status| checked.iter().filter(|one| one.status == status).count() as u64;
     let mut text = format!("{} fixed", size::grouped(number(Status::Fixed)));
@@ -310,8 +311,8 @@ impl BuildCheck<'_> {
         lock(self.store).record_build(&record, build)
     }
 
-    /// Returns the groups, by kind and major key (12 hex digits), that are gone with the last
-    /// recorded build ([`gone_with`]).
+    /// Returns the groups that are gone with the last recorded build ([`gone_with`]), by kind and
+    /// major key (12 hex digits); empty if no build is recorded.
     pub(crate) fn gone(&self) -> HashSet<(Kind, String)> {
         self.recorded().as_ref().map(gone_with).unwrap_or_default()
     }

@@ -306,9 +306,9 @@ fn tries_needed(rate: Rate) -> Option<u32> {
     (tries <= f64::from(MAX_TRIES)).then_some(tries as u32)
 }
 
-/// Runs an input until it crashes, three times at most. If it is known to fail only at a certain
-/// `rate`, it is run until it crashes or has passed [`tries_needed`] times. Returns how it ended
-/// and the record of its crash; all runs count as tries.
+/// Runs an input until it crashes, three times at most; if its crash is known to occur only at a
+/// certain `rate`, up to [`tries_needed`] times. Returns how it ended and the record of its crash.
+/// `leaks`: memory leaks are looked for, too.
 fn examined_at_rate(
     triager: &mut Triager,
     input: &[u8],

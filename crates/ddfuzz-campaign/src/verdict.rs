@@ -30,10 +30,10 @@ pub enum Judged {
     New(Examined),
 }
 
-/// Runs an input of another fuzzer to tell what it does. `any`: whether any keys are known. If so,
-/// first runs the input once for the keys of its crash, and returns [`Judged::Again`] if `is_known`
-/// accepts them. Otherwise examines the input in full ([`examined_thrice`]); `leaks`: also for
-/// memory leaks.
+/// Runs an input that another fuzzer has found, to tell what it does; `leaks`: whether memory leaks
+/// are looked for. If `any` (some crash keys are known), the input is first run once: if it crashes
+/// with keys that `is_known` accepts, returns [`Judged::Again`] and examines no more. Else examines
+/// the input in full ([`examined_thrice`]).
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -114,7 +114,7 @@ pub fn examined_thrice(
     Ok(examined)
 }
 
-/// Major keys of hangs of which a second run of the same input has hung at no other place. Only the
+/// Major keys of hangs that were run a second time and did not hang at another place. Only the
 /// first input of each group is run twice, since each run takes the whole time limit.
 #[derive(Default)]
 pub(crate) struct SteadyHangs(HashSet<Key>);
@@ -336,7 +336,8 @@ const STAMP_AGE: Duration = Duration::from_secs(2);
 static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)>>> =
     LazyLock::new(Mutex::default);
 
-/// The stamp of a file, and the time of the last change of its metadata.
+/// What tells whether a file is still the same: its [`FileStamp`] (device, inode, size, time of
+/// modification), and the time at which its metadata was changed last.
 type DatedStamp = (FileStamp, SystemTime);
 
 /// Returns the stamp of a file, and the time of the last change of its metadata, which programs

@@ -450,7 +450,9 @@ enum Applied {
 }
 
 impl FileChange {
-    /// Returns what becomes of this file in the tree `base` when its changes `chosen` are applied.
+    /// Applies the changes `chosen` of this file to the files `base`. Returns what becomes of the
+    /// file: gone, or a path with its new content, or a clash if `base` has another file there than
+    /// the changes expect.
     fn applied(
         &self,
         chosen: &[Kind],

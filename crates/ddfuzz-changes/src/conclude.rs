@@ -19,7 +19,8 @@ use crate::tree::Tree;
 /// searched, and the changes that are taken of this set.
 type Kept = Vec<(usize, Config)>;
 
-/// A version on whose test the claim about found changes rests.
+/// A version of the program, with one of the found changes left out or alone, whose test can refute
+/// the claim about these changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Premise {
     /// Index, among the pairs of found changes, of the pair to which the change `unit` belongs.
@@ -193,9 +194,10 @@ struct Proof {
     alternates: bool,
 }
 
-/// Collects the tests that show that no version of `premises` refutes the claim; `candidate` makes a
-/// candidate of the changes of a version. A version that was tested once is tested again, and proves
-/// nothing if the outcome then refutes the claim.
+/// Returns the log lines of the tests that support the claim: of each version in `premises`, unless
+/// its test had the outcome by which it refutes the claim. A version that was tested once is tested
+/// once more; if only the second test refutes the claim, neither counts, and the result says that
+/// outcomes alternate. `candidate` makes the candidate of a version.
 fn prove(
     session: &mut Session<'_>,
     premises: &[Premise],

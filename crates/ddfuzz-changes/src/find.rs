@@ -408,11 +408,10 @@ fn by_history(
     })
 }
 
-/// Searches the commits that a merge has merged, if the bisection has led to the merge `commits`:
-/// bisects the first-parent line of its second parent. Returns the id of the last version there
-/// that passes, and the first commit that fails. `None` if `commits` is not a single merge of two
-/// parents, that line does not begin with a version that passes and end with one that fails, or
-/// several commits are left.
+/// Searches inside of a merge, if the bisection has led to a single one (`commits`): bisects the
+/// first-parent line of its second parent. Returns the id of the last version there that passes,
+/// and the first commit that fails. `None` if `commits` is something else, if that line does not
+/// begin with a version that passes and end with one that fails, or if several commits are left.
 fn inside_merge(
     session: &mut Session<'_>,
     commits: &[Commit],

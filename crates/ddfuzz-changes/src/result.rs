@@ -327,11 +327,11 @@ impl History<'_> {
         Ok(commits.iter().map(CommitRecord::from).collect())
     }
 
-    /// Returns the commits from which a change of the file with the index `file` among the found
-    /// changes probably comes, newest first. These are the commits of the search's result that
-    /// touch the file, under any of its paths in `changes`. If there are none, it is the only
-    /// commit of the result; and if the result has several commits or none, all commits between the
-    /// versions that touch the file.
+    /// Returns the commits from which the found changes of the file with the index `file` probably
+    /// come, newest first: of all commits between the two versions that touch the file, under any
+    /// of its paths in `changes`, those that the search has found. If it has found a single commit,
+    /// which does not touch the file (such as a merge), returns that one. If none of several found
+    /// ones, or none at all, touches the file, returns all that touch it.
     fn touching(
         &mut self,
         file: usize,

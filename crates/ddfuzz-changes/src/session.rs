@@ -636,7 +636,8 @@ impl<'a> Session<'a> {
     }
 
     /// If a test has failed with fewer changes than any earlier failing one, writes a line about
-    /// that to the log, or checks that the log of an earlier run has such a line.
+    /// that to the log; while the log of an earlier run is repeated, checks instead that it has
+    /// this line.
     fn reduce(&mut self, test: &TestLine) -> Result<(), ChangesError> {
         let is_smaller = test.size > 0 && self.best.is_none_or(|best| test.size < best);
         if !test.has_failed() || !is_smaller {

@@ -8,9 +8,9 @@ use crate::sequence::lines;
 /// they are compared by lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
-/// Size, in bytes, of a differing place of two texts up to which the place is compared in pieces of
-/// [`BYTE_BY_BYTE`] bytes. The pieces of a place that is `k` times as large are a `k`-th of that
-/// size, because comparing two pieces takes time in the square of their size.
+/// Where two texts differ in at most this many bytes at one place, these bytes are compared in
+/// pieces of [`BYTE_BY_BYTE`] bytes. A place that is `k` times as large is cut into pieces of a
+/// `k`-th of that size, because the time to compare two pieces grows with the square of their size.
 const IN_LARGE_PIECES: usize = 1 << 20;
 
 /// Minimum size, in bytes, of the pieces into which a large place that differs between two texts is

@@ -13,7 +13,7 @@ use std::{fmt, ops::Range, sync::Arc};
 pub struct ConfigId(u128);
 
 impl ConfigId {
-    /// Returns the id as 16 bytes in little-endian order.
+    /// Returns the id of the configuration as 16 bytes in little-endian order.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }

@@ -177,8 +177,9 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         self.tester.tally()
     }
 
-    /// Calls `change` with the units of one argument after another, round after round. `change`
-    /// returns true if it has changed its argument. Ends when one whole round has changed none.
+    /// Calls `change` for one argument after another, with the units of the argument, round after
+    /// round. `change` returns true if it has simplified the argument. Ends after a round without a
+    /// change.
     fn in_turn(&mut self, mut change: impl FnMut(&mut Self, Config) -> bool) {
         let places: Vec<Config> = self.places.iter().map(units_of).collect();
         let mut unchanged = 0;

@@ -103,9 +103,9 @@ pub trait Document: Send + Sync {
         0
     }
 
-    /// Returns a copy of the document without the tied groups whose indices, in ascending order,
-    /// are `_groups`; [`tied`](Document::tied) says how many there are. The parts to which these
-    /// groups are tied stay.
+    /// Returns a copy of the document without those tied groups (bytes that are mostly deleted
+    /// together with a part) whose indices are in `_groups`, in ascending order; their parts stay.
+    /// [`tied`](Document::tied) says how many there are. By default, there are none.
     fn without_tied(&self, _groups: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }

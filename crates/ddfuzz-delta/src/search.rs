@@ -196,7 +196,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Builds a candidate that removes the positions `cuts` from the configuration `best`.
+    /// Builds a candidate of the step `rule` of a search: the configuration `best` without the
+    /// positions `cuts`.
     pub fn cut(rule: Rule, best: &Config, cuts: Vec<Range<usize>>) -> Candidate {
         let config = Some(best.id_without(&cuts));
         Candidate {

@@ -29,9 +29,9 @@ pub(crate) fn set_unread(file: &File) -> bool {
 }
 
 impl Accesses {
-    /// Marks `file`, whose path is `path`, as unread by its time of last access; returns whether a
-    /// later reading changes that time. The first call tries this out: it reads the file itself and
-    /// looks at the time.
+    /// Sets the time of last access of `file` to that of a file that was never read, so that a
+    /// later reading can be noticed. Returns whether the file system tells readings in this way;
+    /// the first call tries that out by reading the file at `path` itself.
     pub(crate) fn forget(self, file: &File, path: &Path) -> Accesses {
         let set = || set_unread(file);
         if self == Accesses::Untold || !set() {

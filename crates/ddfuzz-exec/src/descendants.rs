@@ -63,8 +63,8 @@ pub(crate) struct TreeExecutor {
 }
 
 impl TreeExecutor {
-    /// Wraps the executor `bare` of `target`, which does not trace, so that crashes of processes
-    /// started by the target are found.
+    /// Wraps the executor `bare` of `target`, so that a crash of a process which the target has
+    /// started is found: some runs, or all, are made under a tracer, which `bare` does not use.
     pub(crate) fn new(bare: Box<dyn Untraced>, target: &Target) -> TreeExecutor {
         let mode = match bare.may_fork() && bare.way() == Way::Command {
             true => TraceMode::Calibrating(CALIBRATION),
@@ -135,9 +135,9 @@ impl TreeExecutor {
         }
     }
 
-    /// Chooses, after a traced run, whether the next run is traced: if the run has started a
-    /// process (`forked`), all later runs are; else only the rest of the first [`CALIBRATION`]
-    /// runs.
+    /// Chooses after a traced run whether the next one is traced. If a run has started a process
+    /// (`forked`), all later runs are; as long as none has, only the first [`CALIBRATION`] runs
+    /// are.
     fn update_mode(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,

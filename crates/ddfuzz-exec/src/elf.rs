@@ -396,8 +396,9 @@ impl EntryFunctions {
         }
     }
 
-    /// Returns the function of the program `file` that takes an input, and what its runs need;
-    /// `None` if no such function is among the symbols that `add` has collected.
+    /// Returns the program's entry function, which is called with an input, among the symbols that
+    /// `add` has collected, and what runs of it need to know of the program `file`; `None` if there
+    /// is none.
     pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
         // A libFuzzer harness may call a function `target_main`; its `main` is still libFuzzer's.
         let (at, kind) = match (self.test_one_input, self.target_main) {

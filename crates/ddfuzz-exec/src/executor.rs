@@ -15,8 +15,8 @@ use crate::{
 /// An executor recovers by itself from whatever the target does (a dead server is started
 /// again); an `Err` means that the target cannot be run any more.
 pub trait Executor: Send {
-    /// Runs the target once on `input`. Fails when the target, or the server that runs it, cannot
-    /// be started or breaks its protocol.
+    /// Runs the target once on `input`, and returns how the run ended. Fails when the target, or
+    /// the server that runs it, cannot be started or breaks its protocol.
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
 
     /// Runs the target once on `input` in a new process; `None` if this executor cannot. Fails as
@@ -81,9 +81,10 @@ pub trait Executor: Send {
         &[]
     }
 
-    /// Sets whether [`compared`](Executor::compared) reports comparisons of later runs. Only a
-    /// harness that runs many inputs in one process supports this; it then takes one input at a
-    /// time. All other targets use [`observe`](crate::observe). Fails when memory cannot be shared.
+    /// Switches on or off that [`compared`](Executor::compared) reports the comparisons of later
+    /// runs. Only a harness that runs many inputs in one process supports this; it then takes one
+    /// input at a time. All other targets use [`observe`](crate::observe). Fails when memory cannot
+    /// be shared.
     fn report_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }
@@ -108,8 +109,8 @@ pub trait Executor: Send {
         Ok(())
     }
 
-    /// Returns length and hash of what the last run wrote to stdout and to stderr; `None` if it was
-    /// not reported.
+    /// Returns length and hash of what the last run wrote to stdout and of what it wrote to stderr;
+    /// `None` if this executor does not report that.
     fn written(&self) -> Option<[Written; 2]> {
         None
     }
@@ -317,8 +318,7 @@ impl TimeLimit {
         }
     }
 
-    /// Returns a copy of `limits` in which the limits on CPU time and wall time are those of
-    /// `self`.
+    /// Returns `limits` with its limits on CPU time and wall time replaced by these.
     pub fn within(self, limits: Limits) -> Limits {
         Limits {
             cpu: self.cpu,

@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Time from a run's start to its first observation for hang detection, as a multiple of the
-/// window's length; most runs have ended by then. Each observation costs one or two context
-/// switches.
+/// Time after which a run is observed for the first time to detect a hang, as a multiple of the
+/// time between two observations. Most runs have ended by then; each observation costs one or two
+/// context switches.
 const FIRST: u32 = 8;
 /// Pause between two looks at a process that makes many short runs, as a multiple of the CPU time
 /// of one window of hang detection. The pause doubles, up to `DOUBLINGS` times, each time that a
@@ -331,8 +331,9 @@ mod tests {
         }
     }
 
-    /// Returns the hang signatures of a simulated run that increments the coverage counters
-    /// `before` and then, again and again, those in `looping`.
+    /// Returns the hang signatures of a simulated run, for tests: it increments the coverage
+    /// counters `before` once, and those in `looping` again and again, for about `windows` windows
+    /// of time.
     fn signatures(before: &[usize], looping: &[usize], windows: usize) -> Vec<Signature> {
         let (made, mut detector) = (Made::new(), HangDetector::default());
         detector.recognise(WINDOW, &HashSet::new());

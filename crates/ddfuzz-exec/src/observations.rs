@@ -53,8 +53,9 @@ impl RunObservations {
         self.comparing.as_mut().map(LoopObserver::file).transpose()
     }
 
-    /// Returns the flags of the next request to the fork server, which say what to observe
-    /// ([`flag`](crate::protocol::flag)).
+    /// Returns what the next request asks the fork server to report, as flags
+    /// ([`flag`](crate::protocol::flag)): coverage counters of all runs or of those with new
+    /// coverage, and comparisons.
     pub(crate) fn begin_request(&mut self) -> u64 {
         let counters = match self.reporting {
             CoverageReporting::Nothing => 0,
@@ -158,7 +159,8 @@ impl ReachedRanges {
         }
     }
 
-    /// Adds the hit-count ranges of a run's coverage counters; returns whether one of them is new.
+    /// Adds what a run has reached, given by its coverage `counters`. Returns true if the run
+    /// reached an instrumented place for the first time, or hit it in a new range of counts.
     pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -198,8 +200,8 @@ fn range_of(count: u8) -> u8 {
 /// Maximum number of inputs that are remembered of one process of the target, which may have led to
 /// its crash.
 const MOST: usize = 32;
-/// Maximum size, in bytes, of an input that is remembered. A longer input is not remembered, and
-/// all inputs that the process ran before it are forgotten.
+/// Maximum size, in bytes, of an input that is remembered because it may have led to a later crash
+/// of the same process. A longer input is not remembered, and those before it are forgotten.
 const LONGEST: usize = 64 << 10;
 
 /// The last inputs that a target's process has run, oldest first. A crash may depend on them.
@@ -216,8 +218,8 @@ pub(crate) struct RecentInputs {
 }
 
 impl RecentInputs {
-    /// Records that the target's process has run `inputs`. `lives`: the process survived all of
-    /// them; otherwise it died of the last one.
+    /// Remembers `inputs`, which the target's process has run in this order. `lives`: the process
+    /// survived all of them; otherwise it died of the last one, which is not remembered.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
         if self.died || self.ended {
             self.inputs.clear();

@@ -11,8 +11,8 @@ use crate::{Ended, Run};
 /// Number of runs, of all executors of a program together, that must be compared with runs of new
 /// processes before the process that runs many inputs is trusted.
 const PROBATION: u32 = 40;
-/// Number of runs that each executor compares with runs of new processes before it trusts its
-/// process that runs many inputs.
+/// Each executor compares this many runs of its process for many runs with those of new processes,
+/// before it trusts that process.
 const OWN_PROBATION: u32 = 2;
 /// Number of runs after which ddfuzz checks how many of them were refused by the process that runs
 /// many inputs. It refuses a run whose changes to memory, files or other state it cannot undo.
@@ -190,9 +190,9 @@ impl ProgramTrust {
         record.judge();
     }
 
-    /// Records `runs` of the process that runs many inputs. `refused`: that process refused the
-    /// last of them, which a new process made instead. Ends its use if it refuses most runs, or if
-    /// the refused runs cost more CPU time than the other runs save.
+    /// Counts `runs`, which the process that runs many inputs was asked for. If `refused`, it could
+    /// not make the last of them, which a new process made instead. That process is no longer used
+    /// if it refuses most runs, or if this costs more CPU time than it saves.
     pub(crate) fn count(&self, runs: &[Run], refused: bool) {
         let mut record = self.record();
         let restored = runs.len() - usize::from(refused);

@@ -127,7 +127,7 @@ impl Server {
     }
 
     /// Requests one run on the input that was written last, `length` bytes long, and waits until
-    /// the run ends.
+    /// the run ends; it is killed at `limits`. Returns the answer of the server.
     pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, RequestError> {
         self.ask(length, 0)?;
         self.answer(limits, None)
@@ -446,8 +446,8 @@ pub(crate) fn await_hello(
     Ok((Pid::from_raw(hello.0), hello.1))
 }
 
-/// Receives the target's scratch directory, opened, from the supervisor; `None` unless only the
-/// fork server's mount namespace shows the directory.
+/// Receives the opened scratch directory of the target from its supervisor, where ddfuzz cannot see
+/// the directory, because only the fork server's mount namespace shows it; `None` elsewhere.
 pub(crate) fn hidden_scratch(
     launch: &Launch,
     supervisor: &Supervisor,

@@ -33,8 +33,8 @@ const MOST_KEPT: usize = 16 << 20;
 /// runs). Longer ones are run by forks once the runner took too long for an input not much longer.
 /// [`check_now`](Executor::check_now) prefers such a short input to check the runner.
 const LEAST_LONG: usize = 16 << 10;
-/// An input is run by a fork if its length is at least that of an input whose run took too long,
-/// divided by this number.
+/// After a run has taken too long, inputs that are at least as long as its input divided by this
+/// number are run by a fork, not by `snapshot`.
 const LONG_FACTOR: usize = 4;
 
 /// A function that starts a server for one program; its argument says how the server makes runs: by

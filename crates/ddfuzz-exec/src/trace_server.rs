@@ -202,7 +202,8 @@ impl TraceServer {
         limits
     }
 
-    /// Returns the ids of ddfuzz's threads that empty the pipes to which runs write.
+    /// Returns the ids of ddfuzz's threads that empty the pipes to which runs write: while one of
+    /// them waits for a processor, a run may have to wait, too.
     pub(crate) fn output_readers(&self) -> Vec<Pid> {
         match &self.capture {
             Some(capture) => capture.readers(),

@@ -544,8 +544,8 @@ impl Traced {
         (!at_terminal).then(|| (capture.stdout.written(), capture.stderr.written()))
     }
 
-    /// Returns device and inode of the files that hold the run's input, including stdin. Empty at a
-    /// terminal.
+    /// Returns device and inode of the files that hold the run's input, stdin included. Empty for a
+    /// target at a terminal, which gets its input as typed keys.
     pub fn input_files(&self) -> Vec<(u64, u64)> {
         let inner = self.of.lock();
         match inner.console {
@@ -567,7 +567,8 @@ pub struct RunFiles {
 }
 
 impl Traced {
-    /// Returns the state of the run's files: its input and its working directory.
+    /// Returns what shows whether a run has changed files: the states of its input files, and
+    /// whether its working directory is empty.
     pub fn files(&self) -> RunFiles {
         let mut inner = self.of.lock();
         RunFiles {

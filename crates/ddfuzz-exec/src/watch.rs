@@ -48,7 +48,8 @@ pub(crate) struct Killed {
     pub(crate) cpu: Duration,
 }
 
-/// A request that was sent to a fork server, and what is needed to wait for its reply.
+/// A request to a fork server that is not answered yet, with what is needed to wait for the reply,
+/// and to kill the run at its limits.
 pub(crate) struct Watch<'a> {
     pub(crate) reply: &'a File,
     /// The memory shared with the fork server, which shows which run has begun; `None` if the
@@ -206,9 +207,10 @@ impl Watch<'_> {
         self.scratch.is_some_and(is_overfull)
     }
 
-    /// Kills the current run: only its process if hang detection (`look`) knows that process, else
-    /// all descendants of the fork server. Then waits up to 10 s for the server's reply. Returns
-    /// `Killed`, with `killed`, if the reply came, else `Silent`.
+    /// Kills the current run for the reason `killed`, and waits up to 10 s for the server's reply.
+    /// Kills only the run's own process if `look` (hang detection) knows it, else all processes
+    /// that the fork server has started. Returns `Killed` with the reason if the reply came, else
+    /// `Silent`.
     fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
         let mut known = look.and_then(|look| look.process.process());

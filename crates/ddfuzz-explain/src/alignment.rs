@@ -36,10 +36,10 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
     matched.collect()
 }
 
-/// Returns the last point that both runs share (an element of `matched`) before the point with the
-/// index `index` of the run `side`, if the runs go on at different statements after it. `None` if
-/// they do not, if the point `index` is itself shared, if no shared point comes before it, or if a
-/// run was recorded only up to a limit, so that the statements that follow may be shared as well.
+/// Finds where two runs part before the point with the index `index` of the run `side`: returns the
+/// last pair of `matched` (points that both runs share) before it. `None` if the point is shared
+/// itself, if no shared point comes before it, if both runs execute the same statement next, or if
+/// a recording is cut off, so that it may lack a shared point.
 pub fn parting(
     matched: &[Matched],
     [passing, failing]: [&[Point]; 2],

@@ -25,8 +25,8 @@ impl PointerIn<'_> {
         }
     }
 
-    /// Returns where the pointer is stored, and its size in bytes (8); `None` if it is in a
-    /// register.
+    /// Returns the place in memory where the pointer is stored, and its size in bytes (8); `None`
+    /// if it is in a register.
     fn stored(&self) -> Option<(Place, u64)> {
         let holder = &self.graph.objects[self.object];
         let leaf = &holder.leaves[self.leaf];

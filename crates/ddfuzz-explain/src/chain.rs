@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use crate::delta::Identity;
 
-/// A cause of the failure: the variable that is relevant for the failure at one point of the run.
+/// A cause of the failure: a point of the run, and the variable that makes the passing run fail
+/// when it is set there as in the failing run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// Index of the point at which the variable causes the failure, among the points that both runs
@@ -78,8 +79,8 @@ pub struct Link {
     pub last: usize,
 }
 
-/// Largest number of points right beside the middle of an interval that are examined where the
-/// middle itself has no cause.
+/// Largest number of points next to the middle of an interval that are examined if the point in the
+/// middle has no cause.
 const NEIGHBOURS: usize = 4;
 /// Positions in an interval of points, in sixteenths of its length. They are examined, in this
 /// order, if no cause was found in the middle and beside it.
@@ -233,11 +234,11 @@ impl<E: Experiments> Search<'_, E> {
         first
     }
 
-    /// Examines points of an interval until one of them has a cause, and returns that cause: first
-    /// the point in the middle, then its neighbours, then others that are spread over the interval.
-    /// At each point, the variables `near` are tried first. With `is_start`, returns
-    /// [`Answer::Nothing`] as soon as the middle or a neighbour has no cause. If no point has a
-    /// cause, returns [`Answer::Skipped`].
+    /// Searches an interval of points for one at which a variable causes the failure, and returns
+    /// that cause. Examines the middle first, then its neighbours, then points spread over the
+    /// interval; at each one, it tries the variables `near` first. If `is_start`, returns
+    /// [`Answer::Nothing`] as soon as the middle or a neighbour has no cause; else
+    /// [`Answer::Skipped`] if no point has one.
     fn inside(&mut self, interval: Range<usize>, near: &[Identity], is_start: bool) -> Answer {
         let middle = middle(&interval);
         let steps =
@@ -338,8 +339,8 @@ pub struct Evidence {
     pub follows: bool,
 }
 
-/// Number of tests in which setting a variable alone must make the passing run fail, for it to be
-/// confirmed.
+/// Number of repetitions of the test that sets a variable alone as in the failing run: the variable
+/// is confirmed only if the passing run then fails in all of them.
 pub const REPEATS: u32 = 3;
 
 impl Evidence {

@@ -113,8 +113,9 @@ impl Explaining<'_> {
         })
     }
 
-    /// Runs the tests of the variable of `cause` at its point. If the variable follows from none of
-    /// the earlier causes `before`, runs no other test and returns empty evidence.
+    /// Tests the variable of `cause` at its point. First tests whether it follows from one of the
+    /// earlier causes `before`; if there are some, and it follows from none, no other test could
+    /// confirm it: none is made, and the returned evidence is empty.
     fn evidence_at(
         &self,
         runs: &mut Runs,
@@ -198,8 +199,8 @@ impl Explaining<'_> {
     }
 }
 
-/// Returns the record of a chain's link, whose variable is `delta` and was written by `writer`. The
-/// origin of the written value is not in it yet.
+/// Returns the record of a chain's link, for the report. `delta` is the difference of the link's
+/// variable, `writer` what wrote the variable. Where the written value came from is added later.
 fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>) -> LinkRecord {
     let at = runs.matched[link.cause.point];
     let point = point_record(&runs.engine, &at);

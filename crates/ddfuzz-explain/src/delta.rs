@@ -381,8 +381,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the number of objects of the passing state that have a counterpart in the failing
-    /// state.
+    /// Returns the number of objects of the passing run's memory graph that correspond to one of
+    /// the failing run's.
     pub fn matched(&self) -> usize {
         self.matching.pairs().count()
     }
@@ -481,12 +481,12 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns the new value of a pointer in the passing state, so that it leads where a pointer to
-    /// `address` leads in the failing state: to the matched object, to the new block, or if there
-    /// is neither, to the same address. If a block at `address` exists only in the failing state
-    /// and the plan does not create it, the pointer leads to the next element of the list instead,
-    /// which the block's field `path` (such as `.next`) points to. [`Lead::Keep`] if the list ends,
-    /// or is circular, before an element that exists is found.
+    /// Returns what a pointer in the passing state is set to, so that it leads where a pointer to
+    /// `address` leads in the failing state: to the object there that corresponds, else to the
+    /// block that the test creates for it, else to `address` itself. A heap block that the passing
+    /// state lacks, and that the test does not create, is skipped: the pointer leads to the next
+    /// element of the list, which the block's field `path` (such as `.next`) points to.
+    /// [`Lead::Keep`] (no change) if no element of the list exists.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -638,7 +638,8 @@ fn show_bytes_as_address(bytes: &[u8]) -> String {
     format!("{:#x}", crate::types::integer(bytes, None, false))
 }
 
-/// Returns the ranges of byte offsets at which two slices of the same length differ.
+/// Returns the ranges of offsets, in bytes, at which `before` and `after` differ, two slices of the
+/// same length.
 fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     let mut found: Vec<std::ops::Range<u64>> = Vec::new();
     for (at, (one, other)) in before.iter().zip(after).enumerate() {

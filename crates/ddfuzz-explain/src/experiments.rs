@@ -182,9 +182,8 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Looks for the variable that causes the failure at a point, other than `than`. Tests these in
-    /// turn, until one makes the passing run fail: `near` and the causes at nearby points; the
-    /// variables that differ only since the last examined point; and what `dd` isolates.
+    /// Finds at the point `point` a variable other than `than` that makes the passing run fail:
+    /// tries `near` and causes close by, then newly differing variables, then all by `dd`.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -245,8 +244,8 @@ impl Runs {
         }
     }
 
-    /// Returns the variables that are tried first at the point with the index `point`: those in
-    /// `near`, then the causes found at the nearest examined points before and after.
+    /// Returns the variables that are tried first as causes at the point with the index `point`:
+    /// those in `near`, then the causes at the nearest examined points before and after.
     fn nearest(&self, point: usize, near: &[Identity]) -> Vec<Identity> {
         let cause = |found: Option<(&usize, &States)>| found.and_then(|(_, it)| it.cause);
         let found = |it: &(&usize, &States)| it.1.cause.is_some();
@@ -656,7 +655,7 @@ fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
     at.all.plan(&|delta| config.contains(delta))
 }
 
-/// Returns the subset of the differences that are about one variable.
+/// Returns the differences that concern the variable `variable`, as a subset of `deltas`.
 fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
@@ -670,7 +669,7 @@ fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     }
 }
 
-/// Returns the subset of the differences for which `is_chosen` is true.
+/// Returns the indices of those of the differences `deltas` for which `is_chosen` is true.
 fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
     let found = (deltas.iter().enumerate()).filter(|(_, delta)| is_chosen(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)

@@ -376,7 +376,9 @@ impl<'a> Explaining<'a> {
         self.result.examined = runs.examined();
     }
 
-    /// Searches for the critical slice, by tests of at most `limit`, and stores it in the result.
+    /// Searches for the critical slice: the executions of statements that alone reproduce the
+    /// failure. Stores it in the result. `limit` is the time limit of each test. Fails if too many
+    /// statements are executed, or if executing all of them one by one does not reproduce the run.
     fn slice(
         &mut self,
         engine: &mut Engine,
@@ -446,8 +448,9 @@ impl<'a> Explaining<'a> {
         Ok(least)
     }
 
-    /// Returns trace and input of the passing run. The input is the user's, or a passing one closer
-    /// to the failing input; if the user gives none, it is the best passing input that is found.
+    /// Makes the passing run, and returns its trace and its input: the user's input, or a passing
+    /// one that is closer to the failing input; if the user gives none, the best that can be found.
+    /// Fails if no input passes by `criterion`.
     fn passing(
         &mut self,
         engine: &mut Engine,

@@ -25,8 +25,8 @@ use crate::report::{
 /// Text about a statement that has chosen an address: the value that made the run fail was later
 /// written to that address.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
-/// A part of the time for an explanation: the CPU time is divided by the first number, and the wall
-/// time (which counts on a busy machine) by the second.
+/// A share of the time for an explanation, as two divisors: one of the CPU time, and one of the
+/// wall time, which counts on a busy machine.
 type Parts = (u32, u32);
 /// Part of the time that runs may take in which a condition is forced to the other decision.
 const CONDITIONS: Parts = (60, 8);

@@ -13,7 +13,7 @@ use crate::types::{Bits, TypeId};
 /// Index of an object among the objects of its memory graph.
 pub type ObjectId = usize;
 
-/// Where an object is stored.
+/// Where an object is stored: in memory, or in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// The object is in memory, at this address.
@@ -230,8 +230,8 @@ impl Graph {
         }
     }
 
-    /// Returns the number of vertices: objects and the atomic values in them. A variable of a basic
-    /// type counts as two.
+    /// Returns the size of the memory graph in vertices. Each object counts as one, and each atomic
+    /// value in it as one more: a variable of a basic type has two.
     pub fn vertices(&self) -> usize {
         self.objects
             .iter()

@@ -124,8 +124,8 @@ fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
     all
 }
 
-/// Returns the length in bytes of the longest common beginning of two paths (such as `.a[2].b`)
-/// that ends between two of their operations.
+/// Returns the length in bytes of what the beginnings of two paths of variables, such as `.a[2].b`,
+/// have in common; it ends before a `.` or `[`.
 fn shared_path(one: &str, other: &str) -> usize {
     let bytes = one.bytes().zip(other.bytes());
     let same = bytes.take_while(|(one, other)| one == other).count();
@@ -228,8 +228,9 @@ impl Work<'_> {
         }
     }
 
-    /// Matches remaining blocks of equal content, those at the same address first. Returns false if
-    /// there are none.
+    /// Matches heap blocks of the passing and the failing state that have no partner yet and have
+    /// equal content; of several candidates, the one at the same address. Returns true if it has
+    /// found any.
     fn by_content(&mut self) -> bool {
         let free = |objects: &[Object], partners: &[Option<ObjectId>]| -> Vec<ObjectId> {
             let all = objects.iter().zip(partners).enumerate();

@@ -15,8 +15,8 @@ const MOST_OF_PARTS: usize = 48;
 /// Largest number of runs in the search for a passing input closer than a given one.
 const MOST_OF_CLOSER: usize = 80;
 
-/// Returns true if a run that ended as `ending` passes: it exits by itself, and is no failure by
-/// `criterion` and the failing run's end `failing`.
+/// Returns true if a run that ended as `ending` passes: it has exited by itself, and `criterion`
+/// does not call its end the same failure as `failing`, the end of the failing run.
 pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending) -> bool {
     let ends_well = matches!(ending.ended, Ended::Exit(_)) && ending.crash.is_none();
     let fails = criterion.judge(ending, failing) == Outcome::Fail;

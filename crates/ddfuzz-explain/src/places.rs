@@ -160,7 +160,7 @@ pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the refusal for an explanation that did not have enough time.
+/// Returns the refusal (reason and hint for the user) of an explanation whose time is over.
 pub(crate) fn out_of_time() -> Refusal {
     Refusal {
         reason: "the time for the explanation is over".to_owned(),

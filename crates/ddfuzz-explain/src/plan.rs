@@ -33,8 +33,8 @@ pub struct Write {
     pub content: Content,
 }
 
-/// How a subset of differences is applied to the passing state: blocks to allocate (their sizes in
-/// bytes), then writes in order.
+/// The changes to a passing state by which a test sets some of its differences: blocks to allocate
+/// (their sizes in bytes), then writes in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Sizes in bytes of the blocks that are allocated first.

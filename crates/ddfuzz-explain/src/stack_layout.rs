@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use ddfuzz_exec::Target;
 
-/// Prefix of the names of environment variables that fill up the shorter command line.
+/// Prefix of the names of the environment variables that are added to the target with the shorter
+/// command line, so that the stacks of two targets begin at the same address.
 const FILLER: &str = "DDFUZZ_FILLER";
 
 /// Adds environment variables to two targets with different arguments, so that the arguments and

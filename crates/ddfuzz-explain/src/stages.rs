@@ -43,7 +43,8 @@ impl Stage {
     }
 }
 
-/// The parts of an explanation that are not done.
+/// Which parts of an explanation are not done yet, and which of them were cut short because their
+/// time was over.
 pub(crate) struct Stages {
     left: Vec<Stage>,
     /// The parts of `left` that were begun, and ended before their end because their time was over.
@@ -65,13 +66,14 @@ impl Stages {
         self.left.retain(|it| *it != stage);
     }
 
-    /// Notes that a part was ended because its time was over.
+    /// Records that the part `stage` of the explanation was cut short, because its time was over.
     pub fn cut(&mut self, stage: Stage) {
         self.cut.push(stage);
     }
 
-    /// Returns what was not tried, or not to its end, for want of time: the parts that were cut, and
-    /// if the time of the whole explanation was over (`is_late`), all that are not done.
+    /// Returns, in words, the parts of the explanation that were not made, or not completely, for
+    /// want of time: those that were cut short and, if the whole time was used up (`is_late`), all
+    /// that are not done.
     pub fn left(&self, is_late: bool) -> Vec<String> {
         let left = self.left.iter();
         let left = left.filter(|it| is_late || self.cut.contains(it));

@@ -157,7 +157,8 @@ fn is_newer(it: &Explanation) -> bool {
     (it.crash.file.as_ref()).is_some_and(|file| it.newer_sources.contains(file))
 }
 
-/// Returns the line with the statements at which to look first; `None` where there are none.
+/// Returns the line of the explanation's text that names the statements at which to look first,
+/// each with the reason; `None` if there are none.
 fn look_at(it: &Explanation) -> Option<String> {
     let named = |it: &SuspectRecord| {
         let how = if it.tested { "tested" } else { "suspicion" };
@@ -261,8 +262,8 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     (0..chain.len()).rfind(|index| is_own(index) && is_sure(&chain[*index]))
 }
 
-/// Describes the values of a variable of the cause–effect chain in both runs: `tail = NULL instead
-/// of a struct node`; `tail = another struct node` where both runs have such a block.
+/// Describes how the variable of a link in the cause–effect chain differs between the runs: `tail =
+/// NULL instead of a struct node`; `tail = another struct node` where both runs have such a block.
 pub fn change(link: &LinkRecord) -> String {
     let variable = shown_name(link);
     let block = ["a ", "an "]
@@ -444,13 +445,15 @@ fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Says where the value came from that crashed the run, and what averts that; `None` if unknown.
+/// Describes why the run crashed: where the value that crashed it came from, and which conditions
+/// avert the failure when decided the other way; `None` if neither is known.
 fn how_it_failed(it: &Explanation) -> Option<String> {
     let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
     (!facts.is_empty()).then(|| facts.join(" "))
 }
 
-/// Says where the value came from that crashed the run; `None` if unknown, or told by the chain.
+/// Describes where the value that crashed the run came from; `None` if that is unknown, or if the
+/// described cause–effect chain names the same lines.
 fn value_origin(it: &Explanation) -> Option<String> {
     let found = it.origin.as_ref()?;
     let is_told = |place: &FrameRecord| {
@@ -514,14 +517,15 @@ fn made_of(origin: &OriginRecord, most: usize) -> String {
     }
 }
 
-/// Names the statement that wrote a value, and its caller if that is in another function.
+/// Returns the names of the statement that wrote a value, and of its caller if that is in another
+/// function, as text.
 fn with_caller(origin: &OriginRecord) -> String {
     let is_called = |it: &[FrameRecord]| it.len() > 1 && it[0].function != it[1].function;
     let count = if is_called(&origin.written) { 2 } else { 1 };
     calls(&origin.written[..count.min(origin.written.len())])
 }
 
-/// Names the conditions that avert the failure when decided the other way; `None` if none are
+/// Describes the conditions that avert the failure when decided the other way; `None` if none are
 /// known.
 fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {

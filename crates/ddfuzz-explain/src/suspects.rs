@@ -224,8 +224,8 @@ impl Suspects {
         self.add(&it.used_late, "uses what was freed");
     }
 
-    /// Adds to the suspects the statement that made the value by which the run has failed, if
-    /// another statement is known to have chosen the address to which that value was written.
+    /// Adds to the suspects the statement that made the failing value, but only if another
+    /// statement is known to have chosen the address to which that value was written.
     fn add_value(&mut self, it: &Explanation) {
         let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
         if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
@@ -304,7 +304,7 @@ impl Suspects {
         }
     }
 
-    /// Moves the suspects that a run has tested from `last` to the end of `found`.
+    /// Moves tested suspects forward: from `last`, the list after `found`, to the end of `found`.
     fn bring_tested_forward(&mut self) {
         let last = std::mem::take(&mut self.last);
         let (tested, last): (Vec<_>, Vec<_>) = last.into_iter().partition(|it| it.tested);

@@ -163,8 +163,8 @@ impl Types {
         id
     }
 
-    /// Returns true for characters of one byte and for `void`: a pointer to one of them says
-    /// nothing about the structure of what it points to.
+    /// Returns true for `void`, functions, and types of at most one byte: a pointer to such a type
+    /// says nothing about the structure of what it points to.
     pub fn is_untyped(&self, id: TypeId) -> bool {
         let of = self.get(id);
         match of.shape {

@@ -54,14 +54,14 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending by
-    /// address.
+    /// Returns the words in front of heap blocks in which the allocator keeps their sizes,
+    /// ascending by address. Empty by default.
     fn headers(&self) -> Vec<Header> {
         Vec::new()
     }
 
-    /// Returns the data segments of libraries: memory to which only pointers in these segments lead
-    /// belongs to a library, and not to the program.
+    /// Returns the data segments of libraries. Memory to which only pointers in them lead belongs
+    /// to a library and not to the program. Empty by default.
     fn library_data(&self) -> Vec<Area> {
         Vec::new()
     }
@@ -241,8 +241,9 @@ impl Unfolding<'_> {
             .is_some_and(|area| area.start == address)
     }
 
-    /// Adds the object to which a pointer leads (the leaf `leaf` of the object `from`), unless the
-    /// graph has it already or the pointer is invalid.
+    /// Follows a pointer, which is the leaf `leaf` of the object `from` and leads to the type `to`:
+    /// adds the object there to the memory graph. Does nothing if the graph has that object
+    /// already, or the pointer is invalid.
     fn claim(&mut self, from: ObjectId, leaf: usize, to: TypeId) {
         let object = &self.graph.objects[from];
         let pointer = object.address(&object.leaves[leaf]);
@@ -299,9 +300,9 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns the length in bytes of the zero-terminated text at `address`, if `of` is the type of
-    /// a byte and the text is in memory that the program has mapped for itself (in which nothing
-    /// else says where an object ends); else `None`.
+    /// Returns the size in bytes of the text at `address`, with its final zero; `None` if it is not
+    /// in memory that the program has mapped itself, if `of` is not the type of a byte, or if no
+    /// zero follows. Nothing but the zero says where an object in such memory ends.
     fn text(&mut self, address: u64, of: TypeId) -> Option<u64> {
         let contains = |area: &&Area| (area.start..area.end).contains(&address);
         let area = self

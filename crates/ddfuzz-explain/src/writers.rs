@@ -17,8 +17,8 @@ use crate::graph::{Origin, Place};
 use crate::places::frame_record;
 use crate::report::FrameRecord;
 
-/// Largest number of statements that a record gives as those which the failing run executes instead
-/// of a write that only the passing run makes.
+/// Where only the passing run writes a value, the record names at most this many of the statements
+/// that the failing run executes instead.
 const INSTEAD: usize = 6;
 
 /// The point after which a write is searched for, and the number of times that the run has reached,
@@ -137,8 +137,8 @@ impl Runs {
         since.iter().find(|it| next(it) == Some(true)).copied()
     }
 
-    /// Returns all points of the run `side`, and a function that gives the index of a matched point
-    /// among them.
+    /// Returns all points of the run `side`, and a function that takes a pair of points which both
+    /// runs share, and returns the index that the point has in this run.
     fn of_side(&self, side: Side) -> (&[Point], fn(&Matched) -> usize) {
         match side {
             Side::Passing => (&self.passing.points, |it| it.passing),
@@ -254,8 +254,8 @@ impl Runs {
         }
     }
 
-    /// Returns the bytes of a link's variable `delta` in the passing and in the failing run; `None`
-    /// if it is neither a number nor a text.
+    /// Returns the bytes of a link's variable in the passing and in the failing run, as the
+    /// difference `delta` says; `None` if the variable is neither a number nor a text.
     fn bytes_of(&self, link: &Link, delta: &Delta) -> Option<[Vec<u8>; 2]> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {

@@ -78,8 +78,8 @@ impl Call {
         places
     }
 
-    /// Returns the text that stands for the part of the call, before minimization: one byte for
-    /// each unit.
+    /// Returns the part of the call as it was before minimization, as a text of one byte for each
+    /// unit.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -226,8 +226,8 @@ impl CallOracle {
         Ok(answer)
     }
 
-    /// Returns two things that a test needs: the oracle of `target`, which is made unless the last
-    /// candidate had the same target, and the input with which the target is run.
+    /// Returns the oracle for the target `target`, and the input with which it is run. The oracle
+    /// is made anew unless the last candidate had the same target.
     fn called(&mut self, target: Target) -> Result<(&mut dyn Oracle, &[u8]), OracleError> {
         let (_, oracle) = match self.last.take().filter(|(last, _)| *last == target) {
             Some(same) => self.last.insert(same),

@@ -246,8 +246,9 @@ impl<'a> CandidateTexts<'a> {
         None
     }
 
-    /// Compares the outcome of a run with earlier outcomes of the same text, to find texts that
-    /// fail in one run and not in another.
+    /// Notes a contradiction if a run has another outcome than an earlier run of the same text (one
+    /// failed, the other did not). Only runs in processes of their own count, and only if they kept
+    /// the time limit.
     fn compare(&mut self, pending: &PendingCandidate, reply: &Reply) {
         let own = reply.source == Source::Run && reply.process.is_own();
         if !own || reply.cut_off == Some(CutOff::Time) {
@@ -343,9 +344,9 @@ impl<'a> CandidateTexts<'a> {
         })
     }
 
-    /// Forgets that the best (the smallest failing text so far) does not fail without one byte of
-    /// the run of equal bytes `at`, because another run of that text failed; records the
-    /// contradiction.
+    /// Corrects what was known of one removal: the best text without one byte of the run of equal
+    /// bytes at `at` did not fail, but has failed in another run. It no longer counts as passing,
+    /// and the contradiction is recorded.
     pub fn refute(&mut self, at: &Range<usize>) {
         self.contradictions.record();
         self.singles.retain(|single, _| !at.contains(single));
@@ -450,8 +451,8 @@ impl PendingCandidate {
     }
 }
 
-/// Returns whether an edit only deletes bytes ([`Kind::Deleting`]) or also replaces bytes
-/// ([`Kind::Rewriting`]).
+/// Returns [`Kind::Rewriting`] if an edit puts other bytes in the place of some, and
+/// [`Kind::Deleting`] if it only deletes bytes.
 pub(super) fn kind_of(edit: &Edit) -> Kind {
     match edit {
         Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,

@@ -555,9 +555,9 @@ pub trait CrashClassifier: Send {
     /// If the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
-    /// Runs `input` under a tracer, within the limits `time`, and computes the class and keys of
-    /// its crash, as [`key`](CrashClassifier::key) does; returns also the CPU time of the run.
-    /// `None` where a traced run takes much longer than one of an executor.
+    /// Runs `input` under a tracer, within the limits `time`. Returns the class and keys of its
+    /// crash, as [`key`](CrashClassifier::key) does, and the CPU time of the run. `None`, without a
+    /// run, if traced runs of the target take much longer than ordinary ones.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
@@ -636,8 +636,8 @@ pub(super) enum LazyObserver {
 }
 
 impl LazyObserver {
-    /// Runs `input` with the observer and returns its hints; empty hints if runs cannot be
-    /// observed.
+    /// Runs `input` with the observer and returns what the run shows: how many bytes of the input
+    /// it has read, and the operands of its comparisons. Both are empty if runs cannot be observed.
     pub(super) fn hints(&mut self, input: &[u8]) -> Hints {
         if let LazyObserver::Unstarted(start) = self {
             *self = match start() {

@@ -48,8 +48,9 @@ pub fn minimize(
 /// Shortest time between two test lines that record the wall time of the minimization.
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Size in bytes from which a step of the search may take long: what is compressed in an input of a
-/// known format may be hundreds of times larger.
+/// Size in bytes of an input from which the search is watched, because one of its steps may take
+/// long and must then be interrupted: the decompressed content of the input may be hundreds of
+/// times larger.
 const SLOW: usize = 1 << 12;
 
 /// Interval of the checks, during a step of the search that takes long, whether the user has

@@ -359,8 +359,8 @@ impl MinRecord {
     }
 }
 
-/// Returns the class and keys of the crash that a log's start line names; all `None` if it names no
-/// crash.
+/// Returns the crash that a minimization keeps: the class and keys that the log's start line names;
+/// `None` for each of them if it names no crash.
 pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     let key = start.key.as_ref();
     MinimizedCrash {

@@ -50,8 +50,8 @@ enum Stage {
     Alternating,
 }
 
-/// The state of the votes on the candidate that is being tested: if the input is flaky, a candidate
-/// takes several runs.
+/// What the runs of the present candidate have shown so far. If the input is flaky, a candidate
+/// counts as not failing only after several runs without failure.
 #[derive(Clone, Copy, Debug)]
 struct Votes {
     /// Number of runs without failure after which a candidate counts as not failing; 1 unless the
@@ -82,7 +82,8 @@ impl Votes {
     }
 }
 
-/// The next step of a minimization: what to run or to write, or why to stop.
+/// What a minimization has to do next: run a text, write a line to the log, or stop, with the
+/// reason.
 pub(super) enum NextStep<'a> {
     /// Run a text as a check, outside of the search; `Progress::due` returns the text.
     Check(What),
@@ -285,8 +286,8 @@ impl<'a> Progress<'a> {
         &self.slips
     }
 
-    /// Returns the present result: the best, or the original input if the best did not fail again
-    /// when it was confirmed.
+    /// Returns what the minimization would return now: the best text, or the original input if the
+    /// best text did not fail again when it was confirmed.
     pub fn result(&self) -> &[u8] {
         match self.restored {
             Some(_) => self.texts.original(),
@@ -335,8 +336,8 @@ impl<'a> Progress<'a> {
         self.stage != before
     }
 
-    /// Checks whether the result was run again after the search, or is the original input, whose
-    /// runs before the search suffice.
+    /// Checks whether enough runs after the search are known of the result: it was run again, or it
+    /// is the original input, of which the runs before the search suffice.
     fn is_run_again(&self) -> bool {
         self.confirmed.tries > 0 || self.reduced().is_none()
     }
@@ -358,7 +359,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Checks whether the budget of time has ended the minimization before the search.
+    /// Checks whether the budget of time was used up before the search began, during the first runs
+    /// of the input.
     fn is_unsearched(&self) -> bool {
         matches!(self.ceased, Some(Stage::Baseline | Stage::Axiom))
     }
@@ -374,8 +376,9 @@ impl<'a> Progress<'a> {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
-    /// Confirmations that did not fail still count as contradictions.
+    /// Continues the search if a budget has ended it; otherwise does nothing. Confirmations of the
+    /// result so far are forgotten, except that one which did not fail still counts as a
+    /// contradiction.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()

@@ -25,13 +25,14 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
-/// One run confirms the result for every so many tests of the search, within limits.
+/// A result is confirmed by one more run for each time that the search has made this many tests, up
+/// to a limit.
 const TESTS_PER_CONFIRMATION: u64 = 5;
 /// After a long search, one removal of a single byte is run again for every so many tests of the
 /// search.
 const TESTS_PER_REPEAT: u64 = 20;
-/// Maximum number of times that one removal of a single byte is run again: one that fails in two of
-/// three runs passes in all of them, and in its test, once in 2000 times.
+/// Maximum number of times that the removal of one byte is run again. If it fails in two of three
+/// runs, then its test and all of these runs pass only once in 2000 times.
 const MOST_REPEATS: u64 = 6;
 /// Maximum number of removals of single bytes that are each run again twice, in a minimization
 /// whose results are confirmed by three runs; if there are more removals, each is run again once.

@@ -161,8 +161,8 @@ mod tests {
         Ok(())
     }
 
-    /// Runs the tasks 0 to 99 with [`echo`] on `jobs` workers; returns the result of the pool, and
-    /// the sum of all reports.
+    /// Runs the tasks 0 to 99 with [`echo`] on `jobs` workers, for tests; the task `bad`, if given,
+    /// fails. Returns the result of the pool, and the sum of all reports.
     fn sum(jobs: usize, bad: Option<u64>) -> (Result<(), u64>, u64) {
         let mut sum = 0;
         let pool = TaskPool::new(jobs, &|| true);

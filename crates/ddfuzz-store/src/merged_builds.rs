@@ -31,10 +31,9 @@ impl TargetBuilds {
         self.all.iter().rposition(fails)
     }
 
-    /// Returns true if it is uncertain whether the last build's status of a group still holds. That
-    /// is so if only one directory has run the last build, and the other directory has run a
-    /// different build in the same second that gives the group a higher status (nearer to failing
-    /// as before).
+    /// Returns true if it is uncertain whether the last build's status of a group still holds: only
+    /// one directory has run the last build, and in the same second the other directory ran a
+    /// different build, which gives the group a higher status (nearer to failing as before).
     fn is_contested(&self, kind: Kind, major: &str) -> bool {
         let Some(last) = self.last() else {
             return false;

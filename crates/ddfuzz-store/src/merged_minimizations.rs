@@ -292,7 +292,8 @@ impl CurrentMinimizations {
     }
 }
 
-/// An archived minimization in an entry's folder, with the ending of the names of its files.
+/// An archived minimization of an entry, and the ending by which the names of its files differ from
+/// those of the current one.
 struct ArchivedMinimization {
     ending: String,
     minimization: Minimization,

@@ -243,8 +243,9 @@ fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     }
 }
 
-/// Returns the tree without those groups of nodes whose labels (ids in the file's tree) are the
-/// first items of the pairs in `places`; puts these groups into `moved`, by their labels.
+/// Takes groups of nodes out of a tree: those whose labels (ids in the file's tree) stand first in
+/// the pairs of `places`. Puts them into `moved`, by their labels, and returns the rest of the
+/// tree.
 fn take_groups(
     mut group: Group,
     places: &[(Label, usize)],

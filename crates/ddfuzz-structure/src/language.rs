@@ -72,7 +72,8 @@ enum Source {
     Loaded(Language),
 }
 
-/// Describes a language whose grammar is linked into the program.
+/// Describes a language whose grammar is linked into the program: its name, its grammar, the bytes
+/// that a text in it needs or begins with to be recognized, and the endings of its file names.
 const fn built_in(
     name: &'static str,
     language: fn() -> Language,

@@ -97,8 +97,9 @@ pub enum Node {
     Packed(Packed),
 }
 
-/// The number of columns of a picture. The rows of the picture are the parts of one group of nodes;
-/// the pixels of a row are in the first group inside of the row.
+/// What a file says of the width of a picture, so that searches can delete columns: the number of
+/// columns, and where the rows are. Each part of a group of nodes is a row; its pixels are in the
+/// first group inside of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     /// How the number is encoded.
@@ -252,7 +253,8 @@ impl Meaning {
 }
 
 impl Group {
-    /// Makes a group of nodes that is not a part: it is deleted only with a group that contains it.
+    /// Makes a group of `nodes` with the label `label` (its id in the tree). It is no part: it is
+    /// deleted only together with a group around it.
     pub fn new(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             label,
@@ -273,7 +275,8 @@ impl Group {
         }
     }
 
-    /// Makes a part: a group of nodes that searches can delete by itself.
+    /// Makes a part, that is a group of `nodes` that searches can delete by itself; `label` is its
+    /// id in the tree.
     pub fn part(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             part: Part::Own,

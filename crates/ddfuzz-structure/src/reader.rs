@@ -59,8 +59,8 @@ pub enum Field {
     Pad(u8, usize),
 }
 
-/// What a number in a record states about a span (range of fields of a record), which is given by
-/// its number.
+/// What a number in a record states about a span (a range of fields of the record): its length, how
+/// many records it has, or its checksum. The span is given by its number in the record.
 #[derive(Clone, Copy)]
 pub enum Stated {
     /// The number states the size, in bytes, of the span (range of fields of a record) with this
@@ -480,10 +480,9 @@ impl Reader {
     }
 }
 
-/// Returns true if a number in the file states the length of the span with the number `id` (a range
-/// of fields of a record): either the length was recorded in `record`, or the span ends (at offset
-/// `end`) before the span around it does (at `around`). Returns false if the span ends where its
-/// fields end.
+/// Returns true if the length of the span with the number `id` (a range of fields of a record) is
+/// known before its fields are read: a number in `record` has stated it, or the span ends at `end`,
+/// before the end `around` of what contains it. False if the span ends where its fields do.
 fn length_is_known(id: u8, record: &Record, end: usize, around: usize) -> bool {
     record.lengths.iter().any(|(known, _)| *known == id) || end < around
 }

@@ -19,7 +19,8 @@ pub struct Runs {
     pub form: RunForm,
 }
 
-/// How runs of numbers are written in a file.
+/// How a file writes runs of successive numbers (first number and length): each run in front of its
+/// first row, or all in one list.
 #[derive(Clone, Debug)]
 pub enum RunForm {
     /// The text stands in front of the row with this index (from 0). If a run begins with that row,

@@ -277,8 +277,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Keeps cause and registers of a crash signal of the thread `tid` at which no snapshot is
-    /// taken: if the target's handler of the signal ends the process, the snapshot is made from
+    /// Keeps cause and registers of a crash signal of the thread `tid` that the target handles, so
+    /// that no snapshot is taken yet: if the handler ends the process, the crash is described by
     /// them.
     fn note_handled(&mut self, tid: Pid, cause: Cause) {
         let Ok(registers) = Registers::of(tid) else {

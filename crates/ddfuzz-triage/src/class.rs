@@ -227,10 +227,10 @@ pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnosti
     }
 }
 
-/// Computes the keys of a Rust or Go panic, which its source location identifies better than stack
-/// frames; `None` if `class` is not that of a panic, or no panic message was printed. `depth` is
-/// the number of stack frames in the minor key; `backtrace` is the stderr of a second run with
-/// `RUST_BACKTRACE`.
+/// Computes the keys of a Rust or Go panic from the source location that its message in
+/// `diagnostics` names, which identifies it better than stack frames; `None` if `class` is not that
+/// of a panic, or there is no such message. `depth` is the number of stack frames of `snapshot` in
+/// the minor key; `backtrace` is the stderr of a second run with `RUST_BACKTRACE`.
 pub fn classify_panic(
     class: Class,
     snapshot: Option<&Snapshot>,

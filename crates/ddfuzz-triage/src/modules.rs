@@ -337,7 +337,7 @@ fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
 
 /// Returns the identity of the file of a mapping, and a path at which it can be read: its own path
 /// if that still is the same file, else the kernel's link to the deleted or replaced file. `None`
-/// for a mapping without a file, and where the file is gone.
+/// for a mapping without a file, or if the file is gone. `is_main`: it is the main executable.
 fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
     if !mapping.is_file() {
         return None;

@@ -122,8 +122,8 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
     exported_on_top(snapshot).any(|name| functions.contains(&name))
 }
 
-/// Returns the known names of the functions of the runtime frames (C library, sanitizer) on top of
-/// the innermost user frame.
+/// Returns the names, as far as they are known, of the functions whose frames are on top of the
+/// innermost user frame: frames of the runtime (C library, sanitizer).
 fn exported_on_top(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
     let frames = snapshot.runtime_on_top().iter();
     frames.filter_map(|frame| frame.exported.as_deref())

@@ -250,7 +250,7 @@ pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
 }
 
 /// Parses a line of a sanitizer's report about a stack variable: `[32, 64) 'name' (line 26) <==
-/// Memory access at offset 64 overflows this variable`.
+/// Memory access at offset 64 overflows this variable`. `None` for other lines.
 fn variable(line: &str) -> Option<ReportObject> {
     let (range, rest) = line.strip_prefix('[')?.split_once(") '")?;
     let (named, access) = rest.split_once(" <== Memory access at offset ")?;
@@ -271,9 +271,9 @@ fn variable(line: &str) -> Option<ReportObject> {
     })
 }
 
-/// Parses two parts of a line of a sanitizer's report about a global variable: `where_to` such as
-/// `0 bytes to the right of`, and `rest` such as `table' defined in 'obj.c:7:5' (0x55d0) of size
-/// 16`.
+/// Reads from a line of a sanitizer's report which global variable an access has missed. `where_to`
+/// is the distance, such as `0 bytes to the right of`; `rest` names the variable, such as `table'
+/// defined in 'obj.c:7:5' (0x55d0) of size 16`. `None` if `rest` does not have this form.
 fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
     let (name, rest) = rest.split_once("' defined in '")?;
     let (place, rest) = rest.split_once('\'')?;

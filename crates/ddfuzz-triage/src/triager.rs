@@ -233,8 +233,8 @@ impl Triager {
         self.names.then(|| self.instrumentation()).flatten()
     }
 
-    /// Checks whether a run that ended with `ended` may be a crash, so that its input should be run
-    /// again under ptrace.
+    /// Checks whether a run that ended as `ended` may have crashed, so that its input should be run
+    /// again under a tracer: an exit with the status of a panic counts if the target can panic.
     pub fn suspects(&self, ended: Ended) -> bool {
         let crash_exit = self.start.crash_exit();
         ended.is_crash(crash_exit) || ended.is_suspect(crash_exit) && self.start.may_panic()
@@ -450,7 +450,7 @@ impl Triager {
         Ok(self.record_of(run, named, tries, at))
     }
 
-    /// Makes the record of a crashed run; `named`: class and keys; `at`: start of the first try.
+    /// Makes a crash record of `run`; `named`: class and keys; `at`: time when its first try began.
     fn record_of(
         &mut self,
         run: &Finished,

@@ -88,9 +88,9 @@ impl Drop for RunningThread {
     }
 }
 
-/// Traces the run `job` in this thread, and reports on `news` when it has been seized. Returns the
-/// last message about the run, and true if this thread can trace another run: false if an error has
-/// ended the tracing, so that it may still trace something.
+/// Traces the run `job` in this thread, and reports on `news` as soon as the process is traced.
+/// Returns the last message about the run, and true if this thread can trace another run. False
+/// stands for an error in the middle, after which the thread may still be tracing a process.
 fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
     let (pid, request) = (job.pid, &*job.request);
     match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {
@@ -266,7 +266,8 @@ impl PidFd {
     }
 }
 
-/// Minimum and maximum time between two checks whether a run exceeds its time or memory limit.
+/// Minimum and maximum time after which it is checked again whether a run exceeds its time or
+/// memory limit.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
 /// A run that exceeded its limit on wall time counts as asleep if none of its threads has run for
@@ -336,9 +337,10 @@ fn await_end<T>(
     }
 }
 
-/// Makes the tracing thread search the call that does not return and then end the run, which
-/// exceeded the limit `cut`; kills the process if that takes too long. Returns the tracing thread's
-/// report (`None` if the thread is gone), and whether the process was killed.
+/// Ends a run that has exceeded the limit `cut`: asks its tracing thread by `request` to search the
+/// call that does not return and then to end the run, and kills `process` if that takes too long.
+/// Returns the thread's report, which comes on `done` (`None` if the thread is gone), and whether
+/// the process was killed.
 fn cut_off<T>(
     done: &Receiver<T>,
     process: &PidFd,

@@ -173,8 +173,8 @@ impl SettingsMerger<'_> {
         Ok(taken)
     }
 
-    /// Returns the parser of the command at `names` (subcommand names, outermost first), and the
-    /// tables of the settings file that apply to it, the most general first.
+    /// Returns the parser of the command `names` (subcommand names, outermost first), and those
+    /// tables of the settings file that apply to this command, the most general first.
     fn tables<'s>(
         &'s self,
         settings: &'s [Setting],
@@ -317,8 +317,9 @@ pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingW
     })
 }
 
-/// Converts a value from the settings file to the text of the option's value on the command line; a
-/// relative path starts at `folder`. The error says what is wrong with the value.
+/// Converts a value from the settings file to the text that stands on the command line as a value
+/// of the option `arg`; a relative path starts at `folder`. The error says what is wrong with the
+/// value.
 fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, String> {
     let takes = |kind: TypeId| arg.get_value_parser().type_id() == kind;
     let is_path = takes(TypeId::of::<PathBuf>());

@@ -278,8 +278,8 @@ impl FailureCriterion {
     }
 }
 
-/// Runs the failing input and returns its crash; fails if it does not crash. `invert`: the passing
-/// input is run instead, since PASS and FAIL are swapped.
+/// Runs the failing input of a search before it begins, and returns its crash; fails if it does not
+/// crash. With `invert`, PASS and FAIL are swapped: the passing input is run and must crash.
 pub(super) fn baseline_crash(
     task: &SearchTask,
     invert: bool,

@@ -401,8 +401,9 @@ fn way_line(way: &WayReport) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the rate measured from progress reports (time in ms, runs), with a warm-up of one
-    /// second before four seconds, and whether the measurement is over after them.
+    /// Feeds the progress reports `course` (time in ms, runs so far) to a meter that measures for
+    /// four seconds after a warm-up of one second. Returns the runs per second that it has
+    /// measured, and whether it calls the measurement complete.
     fn measured(course: &[(u64, u64)]) -> (Option<f64>, bool) {
         let stop = AtomicBool::new(false);
         let mut pace = RateMeter::new(Duration::from_secs(4), &stop);

@@ -263,16 +263,17 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Returns the path of a second file, beside the output file, if the input is too large for the
-    /// text of a Rust test. `None` if the text holds the input, as it always does on stdout.
+    /// Returns the path of a file for the input, beside the output file, if the input of `group` is
+    /// too large for the text of a Rust test. `None` if the output is in another form or goes to
+    /// stdout, or if the input fits into the test.
     fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;
         Some(with_ending(to, ".bin"))
     }
 
-    /// Returns the name of the output file; if the name would need quotes in a shell, or if there
-    /// is no file, returns `THIS_FILE.c`.
+    /// Returns the name of the output file, for the command in the test's comment that compiles it.
+    /// If there is no file, or the name would need quotes in a shell, returns `THIS_FILE.c`.
     fn name(&self) -> &str {
         let name = self.to.as_deref().and_then(Path::file_name);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);

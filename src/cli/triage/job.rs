@@ -119,8 +119,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Marks a group in the result whose crash the program shows on any input, that is, on the
-    /// empty input and on other, very different ones. Does nothing if there is no such group.
+    /// Runs the empty input, and if it crashes, some very different inputs. If all crash in the
+    /// same way, the program shows this crash on any input, and its group in `result` is marked.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();

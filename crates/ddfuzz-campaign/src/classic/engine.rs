@@ -314,8 +314,9 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Adds up how many runs of a chunk the way `snapshot` left to new processes, by the reason;
-    /// warns the user if a run by `snapshot` differed from that of a new process.
+    /// Adds up the runs of a chunk that the process for many runs (`snapshot`) has refused, by
+    /// reason, so that new processes had to make them. Warns the user if one of its runs differed
+    /// from that of a new process.
     fn count_refusals(&mut self, chunk: &Chunk) {
         for (reason, count) in &chunk.refusals {
             *self.refusals.entry(*reason).or_default() += count;

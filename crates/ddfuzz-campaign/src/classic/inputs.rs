@@ -151,11 +151,11 @@ impl Inputs {
         })
     }
 
-    /// Returns the seeds of a resumed campaign if they are `seeds`, which this call was given,
-    /// together with those at the paths `added`, which the command itself adds in each call; their
-    /// common hash must be `digest`. Seeds at `added` are read from the output directory if all of
-    /// them are there, since new files may have come to those paths. `None` if the hash is another
-    /// one, or `added` is empty.
+    /// Returns the seeds of a resumed campaign, whose common hash is `digest`, if that is the hash
+    /// of the seeds which this call was given and those of the files `added`, which the command
+    /// itself adds in each call. If the output directory has stored such seeds, they are read
+    /// there, because new files may have come to `added`. `None` if the hash is another one, or
+    /// `added` is empty.
     fn with_added(
         &self,
         store: &Mutex<Store>,

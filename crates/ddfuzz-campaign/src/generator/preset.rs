@@ -30,7 +30,7 @@ pub enum DataSet {
     Huge,
 }
 
-/// The variant of a data set of the study of 2020, which has three data sets for each size class.
+/// Which data set of a size class is meant: the study of 2020 has three for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// The first variant: inputs of random lengths, lines of fewer than 255 characters, and only
@@ -44,8 +44,8 @@ pub enum Variant {
     Third,
 }
 
-/// One kind of inputs in a preset: `count` inputs of these characters and lines. Their lengths are
-/// from `shortest` to `longest`, counted in bytes, or in lines for inputs that consist of lines.
+/// Some inputs of a preset: `count` inputs of the kind `kind`, with lengths from `shortest` to
+/// `longest`, in bytes, or in lines if the inputs consist of lines.
 struct InputShare {
     count: u64,
     kind: Kind,

@@ -55,9 +55,9 @@ struct Spent {
 }
 
 impl Spent {
-    /// Returns whether the activity may be carried out once more now, by a worker that has begun
-    /// at `began`: the first `free` times, and later while it has taken less than its share of the
-    /// worker's time ([`SHARE_DIVISOR`]).
+    /// Returns whether this activity (observing comparisons, or repairing mutants) may be carried
+    /// out once more: always the first `free` times, and later while it has taken less than its
+    /// share ([`SHARE_DIVISOR`]) of the time since the worker began at `began`.
     fn has_time(&self, began: Instant, free: u32) -> bool {
         self.times < free || self.time < began.elapsed() / SHARE_DIVISOR
     }

@@ -82,8 +82,8 @@ impl FailureTime {
         }
     }
 
-    /// Adds `time` to the time spent on crashes: a crash took so long after its run, to be
-    /// classified, although it then turned out that nothing of it was new.
+    /// Adds `time`, which it took to classify a crash after its run, to the time spent on crashes.
+    /// Called for a crash of which nothing turned out to be new.
     pub(super) fn classified(&mut self, time: Duration) {
         self.crashes.add(time);
     }

@@ -28,8 +28,8 @@ const MAX_FREE: u32 = 8;
 /// program. A hang at a known site is then only counted as a run of the site's group; it is dropped
 /// if that group is not known yet.
 const MAX_WAITING: usize = 64;
-/// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
-/// one is dropped, even at a new site.
+/// Greatest number of suspected hangs that wait to be examined. Further ones are dropped, even
+/// those at a place in the program at which no run has hung before.
 const MAX_WAITING_FIRST: usize = 1024;
 /// Greatest number of signatures (hashes of places in the program at which runs hang) that are
 /// recorded; further ones are ignored.
@@ -152,8 +152,8 @@ impl HangExaminer {
         group
     }
 
-    /// Removes, from the runs that wait to be counted in a group, those of hangs with one of these
-    /// signatures; returns their number.
+    /// Stops keeping the counts of runs that were stopped as hangs with one of the `signatures`,
+    /// because the group of this hang is known now; returns how many runs that were.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
@@ -401,8 +401,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Counts the run of a suspected hang that was not examined in `group`; if `group` is `None`,
-    /// stores its input as a flaky crash.
+    /// Ends the work on a suspected hang that is not examined: counts its run in `group`, if its
+    /// group is known, else stores its input as a flaky crash.
     pub(super) fn count_or_store(
         &mut self,
         suspect: &SuspectedHang,

@@ -329,7 +329,8 @@ mod tests {
         serde_json::from_value(number.into()).unwrap()
     }
 
-    /// Makes a run that exceeded its time limit and shows these signatures, for tests.
+    /// Makes a run that has exceeded its time limit, with hangs' signatures made of the numbers
+    /// `signatures`, for tests.
     fn over(signatures: &[u64]) -> Stuck {
         Stuck {
             signatures: signatures.iter().copied().map(signature).collect(),

@@ -26,7 +26,8 @@ const MAX_DIFFERENCE: u64 = 0xffff;
 /// with a value that occurs in the input counts 1; each difference of two compared numbers counts 1
 /// divided by this number.
 const DIFFERENCES: usize = 4;
-/// Greatest number of comparisons whose values one mutant makes equal.
+/// Greatest number of comparisons for which one mutant is changed so that their two values are
+/// equal.
 const MAX_SOLVED: usize = 2;
 
 /// The comparisons of the run on an input, divided by what [`ComparisonSolver`] can do about them:

@@ -206,7 +206,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// Why a solution of the fuzzer was not processed.
+/// Why a solution of the fuzzer could not be processed now: no time is left, it cannot be read, or
+/// runs cannot be classified.
 enum Trouble {
     /// The time budget has no time left to classify the solution.
     NoTime,
@@ -362,8 +363,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
-    /// If `done` is an error, logs it as a warning by LibAFL's event manager, unless the last
-    /// logged error was the same.
+    /// Logs an error of the stage (if `done` is one) as a warning by LibAFL's event manager, unless
+    /// the last logged error was the same. Fails only if logging does.
     fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,

@@ -369,8 +369,8 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
         })
     }
 
-    /// Lets the coroutine run, and waits until it parks, returns or panics; after its end the
-    /// result is always [`Slice::Broken`].
+    /// Hands `argument` to the coroutine, lets it run, and waits until it parks, returns or panics.
+    /// After its end the result is always [`Slice::Broken`].
     fn resume(&mut self, argument: O) -> Slice<T> {
         let Some(resumes) = &self.resumes else {
             return Slice::Broken;

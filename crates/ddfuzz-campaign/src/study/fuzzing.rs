@@ -67,10 +67,10 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Repeats the runs that exceeded their time limit and of which an earlier call was stopped
-    /// before it knew whether they hang, and commits them (stores their findings and counts them).
-    /// Runs that this call cannot repeat, because of the user's stop or the time limit, are left to
-    /// the next one.
+    /// Repeats runs of the utility whose record has the index `at`: those that exceeded their time
+    /// limit, if an earlier call was stopped before it knew whether they hang. Commits them (stores
+    /// their findings and counts them). Those that this call cannot repeat, because of the user's
+    /// stop or the time limit, are left to the next one.
     fn repeat_undecided(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -391,8 +391,8 @@ impl<'a> WaitingInputs<'a> {
         }
     }
 
-    /// Builds inputs for the next runs, ready to be sent to the target. If runs share a process,
-    /// there are as many as one request should have; else there is one.
+    /// Builds inputs for the next runs, ready to be sent to the target: as many as one request
+    /// should have if runs may share a process (`freshness`), else one.
     fn fill(&mut self, freshness: Freshness) {
         let most = match freshness {
             Freshness::Shared => MAX_READY,
@@ -422,8 +422,8 @@ struct Worker<'a> {
     started: VecDeque<StartedUtility>,
 }
 
-/// A target that was started for one way to call the utility: one invocation with its drawn
-/// options.
+/// A utility that was started for one way of calling it: with one invocation and the options drawn
+/// for it.
 struct StartedUtility {
     call: Call,
     executor: Box<dyn Executor>,

@@ -85,9 +85,9 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Stores and minimizes slips: inputs that crashed in other groups while entries were
-    /// minimized, and that are smaller than the reproducers of those groups. Ends when none is
-    /// left, or the time `budget` is used up.
+    /// Stores and minimizes slips (inputs that crashed in other groups while entries were
+    /// minimized), taken from `slipped`, if they are smaller than the reproducers of those groups.
+    /// Ends when none is left, or the time `budget` is used up (`None`: no limit).
     pub(super) fn minimize_smaller(
         &mut self,
         slipped: &mut SlippedInputs,

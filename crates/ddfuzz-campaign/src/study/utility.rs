@@ -341,10 +341,10 @@ impl Selection {
         }
     }
 
-    /// Returns the reason not to run the utility `name`: it could do harm, or one of its calls in
-    /// `lines` of the list could, or none of these calls is by a channel that the user has chosen.
-    /// `None` if it has `invocations`, and if there is no such reason. Whether it is installed is
-    /// not checked.
+    /// Returns the reason not to run the utility `name`: it, or one of its calls in the lines
+    /// `lines` of the list, could do harm; or all of its calls are by channels that the user has
+    /// not chosen. `None` if there is no such reason, and if it has `invocations` (calls that may
+    /// be run). Does not check whether it is installed.
     fn refusal(
         &self,
         name: &str,
@@ -402,8 +402,8 @@ impl Selection {
     }
 }
 
-/// Returns true if a channel, named as in lists (like `cp t.c`), is among the `requested` ones, or
-/// if none are requested; else false.
+/// Returns true if `channel`, written as in lists (like `cp t.c`), is by its first word one of the
+/// `requested` channels, or if none are requested; else false.
 pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
     let word = channel.split(' ').next().unwrap_or_default();
     requested.is_empty() || requested.iter().any(|requested| requested == word)

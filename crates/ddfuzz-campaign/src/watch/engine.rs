@@ -556,9 +556,9 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Queues the most urgent entry to minimize of all groups in the output directory. Only one is
-    /// queued, since its minimization may find further groups. If there is none, stores a slip (an
-    /// input with another crash that a minimization has met), which then is queued.
+    /// Queues the most urgent entry to minimize among all groups in the output directory. Only one,
+    /// since its minimization may find further groups. If there is none, stores a slip (an input
+    /// that crashed in another way during a minimization), and queues that.
     fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
         let minimizing = &self.settings.minimizing;
         loop {

@@ -182,9 +182,9 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Counts the finding `what` of an examined input in its group, and stores the input if it is
-    /// the first of a new minor key or small enough. If an earlier run of the input crashed with
-    /// other keys, that crash is counted and stored before, as a flaky one. Returns the entry of
-    /// `what` if the input is stored, else `None`. After an error the call may be repeated.
+    /// the first of a new minor key or small enough. If an earlier run of the input (in `answer`)
+    /// has crashed with other keys, first counts and stores that crash as a flaky one. Returns the
+    /// stored entry of `what`, else `None`. After an error the call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,

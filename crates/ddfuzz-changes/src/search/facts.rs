@@ -120,8 +120,9 @@ impl Facts {
         self.levels.len()
     }
 
-    /// Divides the changes `kept` into the groups of a level (0 is the coarsest) and returns these,
-    /// in the order of their first changes.
+    /// Divides the changes `kept` by the groups (directories, files, functions) to which they
+    /// belong. `level` says how finely, 0 being the coarsest. Returns the sets of changes, in the
+    /// order of their first changes.
     pub fn groups(&self, level: usize, kept: &Config) -> Vec<Config> {
         let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for unit in kept.ranges().flatten() {
@@ -262,9 +263,9 @@ impl Facts {
     }
 }
 
-/// Numbers the groups to which the changes `units` belong. Returns, for each level from coarse to
-/// fine, the number of each change's group; groups are numbered in the order of their first
-/// changes.
+/// Numbers the groups of changes (directory, file, function) to which the changes `units` belong.
+/// Returns a list for each level, from coarse to fine, with the group's number for each change.
+/// Numbers are given in the order of the groups' first changes.
 fn levels(units: &[UnitFacts]) -> Vec<Vec<usize>> {
     let depth = units.iter().map(|unit| unit.groups.len()).max();
     let level = |level: usize| {

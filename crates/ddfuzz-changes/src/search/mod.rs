@@ -33,7 +33,8 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// Creates the result of a set of changes that builds and whose test has the outcome `outcome`.
+    /// Makes the result of testing a version that builds, from the test's `outcome`; nothing else
+    /// is known of it.
     pub fn of(outcome: Outcome) -> Probed {
         Probed {
             outcome: Some(outcome),

@@ -279,9 +279,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Returns the sets of changes that the search `machine` tests next if each of them passes, as
-    /// many as the prober can test ahead. `whole` converts a choice of groups, by their indices, to
-    /// the set of their changes.
+    /// Returns the sets of changes that the search `machine` will test next if all of these tests
+    /// pass; at most as many as workers can test ahead. `whole` converts a choice of groups, given
+    /// by their indices, to the set of their changes.
     fn ahead(&self, machine: &Subset, whole: impl Fn(&Config) -> Config) -> Vec<Config> {
         let mut found = Vec::new();
         if self.prober.look_ahead() == 0 {

@@ -11,8 +11,8 @@ const MOST_REPAIRS: usize = 12;
 /// Maximum number of builds for the repair of one candidate, if the repair was extended to all
 /// changes that mention one identifier (see [`LEAST_COMMON`]).
 const MOST_EXTENDED: usize = 24;
-/// Minimum number of changes, at the places that the compiler's messages name, that must mention
-/// the same identifier, so that a repair is extended to all changes that mention it.
+/// A repair is extended to all changes that mention an identifier if at least this many of the
+/// changes at the places that the compiler's messages name mention it.
 const LEAST_COMMON: usize = 8;
 /// Minimum number of changes that mention the same identifier, to be remembered as a set of changes
 /// that need each other.
@@ -147,10 +147,10 @@ impl Chain {
         }
     }
 
-    /// Returns sets of changes that probably need each other, after the chain of repairs has led to
-    /// the set `set`, which builds: the noted sets that are in `set` as a whole or not at all, and,
-    /// if a repair was extended by a common identifier, the changes that repairs by place have
-    /// moved.
+    /// Returns sets of changes that probably need each other, after repairs have led to the set
+    /// `set`, which builds. These are the sets of changes around one identifier that `set` has
+    /// whole or not at all; and all changes that the repairs have moved, if a repair was extended
+    /// to an identifier that many changes mention.
     pub fn bundles(&self, set: &Config) -> Vec<Config> {
         let is_whole = |tie: &&Config| {
             let has = tie.intersection(set).len();

@@ -251,7 +251,8 @@ impl Batch {
     }
 }
 
-/// How the target is run in one of the three runs of each input: with or without a tracer.
+/// How one of the three runs of each input is made: without a tracer at random addresses, or under
+/// a tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     /// The run has no tracer, and randomized addresses.

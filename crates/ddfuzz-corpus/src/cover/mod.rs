@@ -133,8 +133,8 @@ pub fn cover(
     })
 }
 
-/// The inputs to choose from, numbered in their canonical order (by size, then hash). Of equally
-/// good inputs the first is chosen, so that the choice depends on the contents only.
+/// Inputs from which a set cover is chosen, numbered by size, then hash. Of equally good inputs the
+/// first is chosen, so that the choice depends on the contents only.
 pub trait Sets {
     /// Returns the number of inputs to choose from.
     fn len(&self) -> usize;

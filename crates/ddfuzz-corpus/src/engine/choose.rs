@@ -9,13 +9,13 @@ use super::CleanError;
 use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, FeatureUnion, Features};
 
-/// If more than one in so many features is found only by running inputs in separate processes, the
-/// target keeps state between runs, and runs may not share a process.
+/// If more than one in this many features is found only when each input has its own process, the
+/// target is taken to keep state between runs, and runs may not share a process.
 const STATEFUL_DIVISOR: usize = 20;
 /// How many inputs are run in separate processes in each attempt to find features of code that runs
 /// only once in a process.
 const ALONE: usize = 4;
-/// Maximum number of attempts to find features of code that runs only once in a process; an attempt
+/// Features of code that runs only once in a process are searched at most this many times; a search
 /// that finds none is the last one.
 const ATTEMPTS: u32 = 4;
 /// Greatest permitted probability that the kept inputs, each run once, all miss a flaky feature
@@ -123,8 +123,9 @@ pub(super) struct AlreadyCovered<'a> {
     pub seen: &'a Features,
 }
 
-/// Chooses inputs that reach all features of the corpus except those in `already`. Chosen inputs
-/// are run again, and the choice is repeated until it depends on stable features only.
+/// Chooses inputs of `source` that reach all features of the corpus except those in `already`.
+/// Chosen inputs are run again, and the choice is repeated until it depends on stable features
+/// only. `effort` limits memory and work of the choice.
 ///
 /// Returns `None` if results depend too much on earlier runs in the same process.
 pub(super) fn choose(
@@ -263,8 +264,8 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Runs all inputs again that are in a slower class than the corpus's median run, so that one
-    /// slow run of an input does not decide whether it is kept.
+    /// Runs each input again that was clearly slower than the corpus's median run, so that one slow
+    /// run does not decide whether an input is kept.
     fn rerun_slow(&mut self) -> Result<(), CleanError> {
         let times = &self.times;
         let mut sorted = times.clone();

@@ -257,7 +257,8 @@ impl Engine<'_> {
     }
 }
 
-/// For how many features a file is kept, counted by the reason why no other file can stand for it.
+/// For how many features a file is kept, in four counts by what makes the file necessary for them,
+/// such as being the only file that reaches them.
 #[derive(Clone, Copy)]
 struct Reasons {
     /// Number of features that no other input of the corpus reaches.
@@ -516,9 +517,9 @@ impl<'a> Reserve<'a> {
         Ok(new.map(|(number, _)| number).collect())
     }
 
-    /// Returns, for each of `features`, up to 8 inputs whose first run reached it, as kept files
-    /// with the reason `why`. Inputs that are already among the files `kept`, untrimmed, are left
-    /// out.
+    /// Returns more files to keep, because of `features`: for each of these, up to 8 inputs whose
+    /// first run reached it, with the reason `why`. Inputs that are among the files `kept` as they
+    /// are (not trimmed) are left out.
     pub fn holders(
         &self,
         features: &Features,

@@ -58,8 +58,8 @@ impl Inputs for Files<'_> {
     }
 }
 
-/// Callback that is called once per input, with its number and what its run did, or why it could
-/// not be read.
+/// A callback that is called once per input, with the input's number and what its run did, or why
+/// the input could not be read.
 pub type Each<'a> =
     dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
@@ -122,7 +122,8 @@ impl<'a> RunOrder<'a> {
     }
 }
 
-/// A worker thread whose tasks are ranges of the inputs in the order of their runs.
+/// A worker thread of the pool, each of whose tasks is a range of the order in which inputs are
+/// run.
 type PartWorker<'a> = Worker<'a, Range<usize>, (), MeasureError>;
 
 /// What the worker threads share that run each input of a list once: the inputs, the order of the
@@ -445,9 +446,9 @@ impl Contents {
         ))
     }
 
-    /// Runs each content once, in this order and in processes that many contents share. Returns the
-    /// features of each run; `None` for a run that may have failed, and for a file that could not
-    /// be read. `None` for all if the user stopped it.
+    /// Runs each content whose number is in `numbers` once, in this order, in processes that many
+    /// contents share. Returns the features of each run: `None` for a run that may have failed, and
+    /// for a file that could not be read; `None` for all if the user stopped it.
     pub fn together(
         &self,
         settings: &MeasureSettings<'_>,

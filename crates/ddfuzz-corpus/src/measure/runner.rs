@@ -21,7 +21,8 @@ pub(super) const MANY: usize = 128;
 /// one, the next request has fewer inputs.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Decides by how a run ended (exit status, signal or limit) whether it may have failed.
+/// Tells by the end of a run (exit status, signal or limit) whether it may have failed. Whether the
+/// exit statuses of a panic or of a declared crash count is set once for a target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
@@ -347,8 +348,8 @@ impl AdaptiveTimeout {
         self.full
     }
 
-    /// Returns the adaptive time limit, which applies when an input is run for the first time; a
-    /// run that exceeds it is repeated with the full limit.
+    /// Returns the time limit for the first run of an input, which adapts to earlier runs; a run
+    /// that exceeds it is repeated with the full limit.
     pub(super) fn first(&self) -> TimeLimit {
         self.first
     }

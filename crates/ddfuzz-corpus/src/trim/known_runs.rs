@@ -31,7 +31,8 @@ pub struct KnownRuns {
     met: Option<MetRuns>,
 }
 
-/// Why a candidate was rejected: how its run violated the condition of the round.
+/// Why a candidate for trimming was rejected: its run ended with another exit status than required,
+/// or did not reach required features.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Rejection {
     /// The run ended with this exit status, while another one is required.

@@ -39,8 +39,8 @@ impl RequiredFeatures {
         }
     }
 
-    /// Makes the requirement to reach the features `kept_for`, for which the file is kept; all
-    /// others are allowed.
+    /// Makes the requirement that a file reaches the features `kept_for`, for which the cleanup
+    /// keeps it. It may reach any other features.
     pub fn worth(kept_for: Features) -> RequiredFeatures {
         RequiredFeatures {
             required: kept_for,
@@ -90,8 +90,9 @@ impl TrimCondition {
         found.has_all(required) && self.wanted.allowed.as_ref().is_none_or(fits)
     }
 
-    /// Returns the outcome of a run of a candidate with the required exit status and these hit
-    /// counters (modulo 256): FAIL if the run meets this condition for trimming, else PASS.
+    /// Returns the outcome of a candidate by the hit counters (modulo 256) of a run that had the
+    /// required exit status: FAIL if the run reached all required features and only allowed ones,
+    /// else PASS.
     pub(super) fn judge(&self, counters: &[u8]) -> Answer {
         // The required features are checked first: they reject most candidates.
         let met = self.wanted.required.are_in(counters)
@@ -102,8 +103,9 @@ impl TrimCondition {
         })
     }
 
-    /// Returns the outcome of a candidate's `run` with the hit counters `counters`. `None` if the
-    /// run did not have the required exit status, or reported no counters.
+    /// Returns the outcome of a candidate by its `run` and the hit counters `counters` of that run.
+    /// `None` if the run did not end with the exit status that the trimming requires, or if it
+    /// reported no counters.
     fn judge_run(&self, run: &Run, counters: Option<&[u8]>) -> Option<Answer> {
         let counters = counters.filter(|_| run.ended == Ended::Exit(self.exit))?;
         Some(self.judge(counters))

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use crate::passes::current_best::CurrentBest;
 
-/// Maximum size, in bytes, of texts in which deleted runs are recorded.
+/// Maximum size, in bytes, of texts in which deleted bytes are remembered, in order to delete equal
+/// bytes at other places.
 const LARGEST: usize = 1 << 14;
-/// Maximum length, in bytes, of deleted runs that are recorded.
+/// Maximum length, in bytes, of a deleted range that is remembered, in order to delete equal bytes
+/// at other places.
 const LONGEST: usize = 16;
 /// Minimum number of places at which bytes equal to deleted ones must stand; at fewer places, no
 /// test deletes them together.

@@ -27,8 +27,9 @@ const BRANCHES: &[&str] = &["else", "elif", "elseif", "elsif"];
 const HEADS: &[&str] = &["then", "do"];
 /// Characters directly after which a word is a name and no keyword, as in `$end` and `list.end`.
 const NAMED: &[u8] = b".$-:@/=<>!+*%?";
-/// Classes of tokens that end a value. A keyword after such a token belongs to the same statement,
-/// as in `return a if b`; only `function` and `do` begin a block there.
+/// Classes of tokens that end a value: `a` for words, `0` for numbers and strings, and closing
+/// brackets. A keyword after such a token in the same line belongs to the same statement, as in
+/// `return a if b`; only `function` and `do` begin a block there.
 const VALUES: &[u8] = b"a0)]}";
 
 /// Parses a program text into the tree of its blocks, which keywords enclose, and of its

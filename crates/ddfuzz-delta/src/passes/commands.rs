@@ -431,7 +431,7 @@ impl Reader<'_> {
     }
 }
 
-/// Keywords that end a list of commands.
+/// Keywords of a shell script before which a list of commands ends.
 const ENDS: &[&[u8]] = &[
     b"}", b"do", b"done", b"elif", b"else", b"esac", b"fi", b"then",
 ];

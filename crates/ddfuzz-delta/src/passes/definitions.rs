@@ -140,8 +140,8 @@ fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<V
     without(all, statement, vec![written])
 }
 
-/// Returns the replacements `written` together with one that deletes `statement` and its semicolon,
-/// sorted by position; `None` if `written` is empty.
+/// Returns the edits `written` together with one that deletes the statement with the tokens
+/// `statement` of `all` and its semicolon, sorted by position; `None` if `written` is empty.
 fn without(
     all: &[Token],
     statement: &Range<usize>,
@@ -228,7 +228,7 @@ fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range
     }
 }
 
-/// Returns true if a newline is among the blanks after a token.
+/// Returns true if a token is the last one in its line: a newline is among the blanks after it.
 fn ends_line(token: &Token, text: &[u8]) -> bool {
     text[token.place.start + token.of(text).len()..token.place.end].contains(&b'\n')
 }

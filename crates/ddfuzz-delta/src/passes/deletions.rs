@@ -81,8 +81,8 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
     }
 }
 
-/// Maximum size, in bytes, of texts in which the deletion of runs of bytes is not tried, because
-/// other passes have tested nearly all such deletions.
+/// In texts of at most this many bytes, deletions of runs of bytes are not tried, because other
+/// passes have tested nearly all of them.
 const FEW: usize = 16;
 
 /// Maximum size, in bytes, of results in which the deletion of every run of bytes is tried.

@@ -15,7 +15,8 @@ const DIRECTIVES: &str = "directives";
 /// Number of successive conditional groups that turn out to be needed for the failure, after which
 /// the deletion of groups ends.
 const FRUITLESS: usize = 16;
-/// Number of nesting depths, from the outermost on, at which conditional groups are deleted whole.
+/// Conditional groups (from `#if` to `#endif`) are deleted as a whole only if fewer than this many
+/// others are around them.
 const DEEPEST: usize = 8;
 
 /// A conditional group of a C preprocessor: the lines from an `#if` to its `#endif`.

@@ -93,8 +93,8 @@ impl Envelope {
         sealed.map_or(0, |sealed| self.whole.text.len() - sealed.text.len())
     }
 
-    /// Makes an edited document, whose text failed when it was tested, the current one, and its
-    /// text the whole current best text.
+    /// Makes the edit `sealed`, whose text failed when it was tested, part of the document: its
+    /// document and its text become the current best ones.
     pub fn take(&mut self, sealed: Sealed) {
         self.whole.best = self.whole.best.without(&lost(&sealed.edit));
         self.whole.rewritten = true;

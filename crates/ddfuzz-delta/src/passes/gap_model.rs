@@ -38,7 +38,7 @@ impl GapModel {
         }
     }
 
-    /// Returns the number of units that the sweep should try to delete as its next block.
+    /// Returns how many units the sweep should try to delete next, in one block.
     pub fn block(&self) -> usize {
         // ln 2 is about 11/16.
         let block = (self.distance * 11 / 256).max(1);
@@ -104,8 +104,8 @@ pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize
 /// run of units.
 const LONGEST: usize = 8;
 
-/// The lengths of two neighboring runs of units, met by a sweep that goes from the end of a list to
-/// its front: a run that it deleted, and the run in front of it that it kept.
+/// Two neighboring lengths, in units, that a sweep from the end of a list to its front has met: of
+/// a run of units that it deleted, and of the run in front of that which it kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     deleted: usize,

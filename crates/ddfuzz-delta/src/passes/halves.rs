@@ -35,10 +35,10 @@ const WORTHWHILE: usize = 8;
 /// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
 const ROUNDS: usize = 3;
 
-/// Deletes large parts of a text by its syntax tree. A part is a run of siblings. The largest part
-/// in the whole tree is always tested next; if it is needed, it is divided into pieces of about the
-/// same size, and a single needed node into its children. A round ends when the largest part is
-/// small, or the last tests have deleted little. Returns true if anything was deleted.
+/// Deletes large parts of a text by its syntax tree; a part is a run of siblings. The largest part
+/// is tested first. If it is needed, it is divided into pieces of about the same size, or if it is
+/// a single node, into its children. Ends when only small parts are left, or when a round over the
+/// tree has deleted little. Returns true if anything was deleted.
 pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let whole = work.reductions();
     for _ in 0..ROUNDS {
@@ -53,8 +53,8 @@ pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Gram
     work.reductions() > whole
 }
 
-/// Makes one round over the syntax tree `tree` of the text: deletes large parts, until the largest
-/// one left is small or the last tests have deleted little.
+/// Makes one round over the syntax tree `tree` of the text: tries to delete its large parts, the
+/// largest first, until only small ones are left or the last tests have deleted little.
 async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
     let mut parts = Parts::of(tree.nodes);
     let mut recent: VecDeque<usize> = VecDeque::new();
@@ -136,10 +136,10 @@ impl Parts {
         self.left.pop()
     }
 
-    /// Adds all children of the needed node `node`, without punctuation, as one part to be tried.
-    /// Adds pieces of the children instead if the bytes of the node outside of its children are at
-    /// most its size divided by [`NEARLY`]: the text without all children would hardly differ from
-    /// the text without the node, which did not fail.
+    /// Adds all children of the needed node `node`, without punctuation, as one part that a test
+    /// tries to delete. If they are nearly the whole node (all but its size divided by [`NEARLY`]),
+    /// adds smaller pieces of them instead: without all of them, the text would hardly differ from
+    /// the one without the node, which did not fail.
     fn add_children(&mut self, mut node: usize) {
         while let Some(around) = self.nodes.get(node) {
             let whole = around.place.len();

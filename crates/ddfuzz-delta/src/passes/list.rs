@@ -10,8 +10,9 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Numbers of units that are tried one after the other: one test keeps only this many units at the
-/// end of the list. Once such a text fails, all units before them are deleted.
+/// Numbers of units that are kept at the end of the list while all units before them are deleted in
+/// one test: first one unit, then 64, then 4096. Once such a test fails, the larger numbers are not
+/// tried.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
 /// If a list has more units than this, bisection finds how many units at its front can be deleted,
@@ -64,8 +65,8 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Deletes units of the list until each remaining unit is needed for the failure, provided that
-    /// a needed unit stays needed when others are deleted.
+    /// Deletes units of the list until each remaining one is needed for the failure. This takes for
+    /// granted that a unit which is needed now is still needed after others are deleted.
     pub async fn reduce(&mut self) {
         let all = 0..self.units.len();
         if all.is_empty() {
@@ -303,9 +304,9 @@ impl<'a> ListSearch<'a> {
         Some((Alike::watch(self.work)?, first))
     }
 
-    /// Deletes, in one test, bytes of `rest` (the units that the sweep has not reached) that equal
-    /// deleted ones, and so are guessed not to be needed. Returns the end of the units that the
-    /// sweep has not reached then; it goes on from there towards the front.
+    /// Deletes, in one test, bytes that equal bytes deleted before, and so are probably not needed.
+    /// Only bytes of `rest` are deleted, the units that the sweep has not reached. Returns the end
+    /// of `rest` after the deletion, from which the sweep goes on towards the front.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
         let Some(first) = self.units.first_byte() else {
             return rest.end;
@@ -324,10 +325,10 @@ impl<'a> ListSearch<'a> {
         rest.end
     }
 
-    /// Tests the text without the units of `rest`, which the sweep has not reached, that the
-    /// repeating pattern of deleted and kept units predicts to be unneeded; if the text then does
-    /// not fail, only without those in the half of `rest` nearer to the sweep. Returns the position
-    /// at which the sweep continues.
+    /// Deletes, in one test, those units of `rest` (not reached by the sweep yet) that are not
+    /// needed if the pattern of deleted and kept units goes on as before. If the text then does not
+    /// fail, tries the same with the half of `rest` that the sweep reaches first. Returns the
+    /// position from which the sweep goes on.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {

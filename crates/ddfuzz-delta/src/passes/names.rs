@@ -19,7 +19,7 @@ const NAMES: &str = "names";
 /// names ends.
 const FRUITLESS: usize = 8;
 
-/// Number of names above which several of them are replaced by shorter ones in one test.
+/// If a text has more names than this, one test replaces several of them by shorter ones.
 const MANY: usize = 16;
 
 /// Number of successive tests without success, after which no more shorter words are written over
@@ -47,8 +47,9 @@ pub(super) struct Rewritten<'a> {
 
 impl Rewritten<'_> {
     /// Lists the different words that `find` finds in the current best text, in the order of their
-    /// first occurrences, each with the word that `least` returns to be written over it. Words for
-    /// which `least` returns none, a longer or the same word are left out.
+    /// first occurrences, each with the shorter or equally long word that `least` gives to be
+    /// written over it; words for which it gives none are left out. `rule` names the pass in the
+    /// log.
     pub fn by<'a>(
         work: &mut CurrentBest,
         rule: &'static str,

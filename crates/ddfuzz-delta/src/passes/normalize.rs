@@ -121,7 +121,7 @@ const LAST: &str = "values";
 /// Maximum size of results, in bytes, that [`last_form`] processes by writing `0` over bytes.
 pub(super) const SMALL: usize = 128;
 
-/// Maximum number of tests that [`last_form`] takes in one search.
+/// Maximum number of tests by which one search writes `0` over bytes of its result ([`last_form`]).
 pub(super) const MOST_TESTS: usize = 512;
 
 /// Writes `0` over as many bytes as possible at the end of a search, in blocks that grow with each

@@ -25,8 +25,8 @@ use crate::{Edit, Outcome, Replacement};
 const COMMENTS: &str = "comments";
 /// Name, in logs, of the pass that empties blocks of statements.
 const BLOCKS: &str = "blocks";
-/// Size, in bytes, above which the blocks of a program text are emptied before its nodes are
-/// deleted.
+/// In a text of more bytes than this, the blocks of the program are emptied before its syntax nodes
+/// are deleted.
 const LARGE: usize = 1 << 10;
 /// Size, in bytes, above which a text without a grammar is reduced as a program; in a smaller one,
 /// the list of its brackets takes fewer tests.

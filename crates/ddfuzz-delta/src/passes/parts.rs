@@ -120,8 +120,8 @@ pub(super) async fn unwrap_items(
     }
 }
 
-/// Describes the items of a document that contain other items, for the search that "deletes" them:
-/// to delete one is to replace it by all of the items directly inside of it.
+/// The kind of groups for a search that removes the shells around items of a document: an item that
+/// contains other items is replaced by all of the items directly inside of it.
 const SHELLS: GroupKind = GroupKind {
     without: |document, wrappers| document.unwrapped(wrappers, InnerItems::All),
     ..WRAPPERS

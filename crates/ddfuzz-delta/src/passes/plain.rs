@@ -243,7 +243,7 @@ impl TreeBuilder {
         self.end(self.depth() - 1);
     }
 
-    /// Ends all open nodes and returns the syntax tree.
+    /// Ends all nodes that are still open at the end of the text, and returns the syntax tree.
     pub fn finish(mut self) -> SyntaxTree {
         self.end(0);
         SyntaxTree {
@@ -518,8 +518,8 @@ pub(super) fn comments(text: &[u8]) -> Vec<Range<usize>> {
 pub(super) mod tests {
     use super::*;
 
-    /// Asserts that each node of `tree` lies inside of its parent, and ends after it begins in the
-    /// pre-order.
+    /// Asserts that each node of `tree` lies inside of its parent's range, and that the index after
+    /// its last descendant is greater than its own and not beyond the end of the list.
     pub fn assert_nested(tree: &SyntaxTree) {
         for (index, node) in tree.nodes.iter().enumerate() {
             let parent = node.parent.map(|parent| &tree.nodes[parent]);
@@ -530,7 +530,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Returns the parts of `text`, which is ASCII, that the nodes of this kind cover.
+    /// For tests: returns the pieces of `text` (ASCII) that the nodes of the kind `kind` in `tree`
+    /// stand for.
     pub fn texts_of<'a>(tree: &SyntaxTree, text: &'a [u8], kind: u16) -> Vec<&'a str> {
         let nodes = tree.nodes.iter().filter(|node| node.kind == kind);
         let texts = nodes.map(|node| std::str::from_utf8(&text[node.place.clone()]));

@@ -282,7 +282,7 @@ fn moved(edits: &[Replacement], at: usize) -> usize {
         .sum::<usize>()
 }
 
-/// Converts a position in the text after `edits` into the position in the text before them.
+/// Converts a position `at` in the text after `edits` to the position in the text before them.
 fn origin(edits: &[Replacement], at: usize) -> usize {
     edits.iter().fold(at, |at, edit| {
         let moved = edit.at.len() - edit.with.len();

@@ -11,8 +11,8 @@ use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
 pub(super) const NODES: &str = "nodes";
-/// Number of successive syntax nodes of which at least one child had to stay, after which no test
-/// deletes all children of a node together any more.
+/// If so many syntax nodes in a row could not lose all of their children at once, no further test
+/// deletes all children of a node together.
 const NEEDED: usize = 2;
 
 /// The children of one node of a syntax tree as units of a list search. The tree is kept up to date

@@ -11,7 +11,7 @@ use crate::passes::ranges::{mover, remove, union};
 use crate::passes::tree::{Tree, parse, strings};
 use crate::passes::units::{Positions, Units};
 
-/// Minimum number of pairs of brackets in a text that is treated as structured.
+/// A text with fewer pairs of brackets than this is not treated as structured.
 pub(super) const FEWEST_PAIRS: usize = 3;
 
 /// Number of successive brackets or strings that turn out to be needed for the failure, after which
@@ -110,7 +110,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Makes the chain of the nodes of `tree` with the indices `nodes`, which are nested, the
+    /// Makes a chain of brackets that are nested: the nodes of `tree` with the indices `nodes`, the
     /// outermost first.
     pub fn of(tree: &Tree, nodes: &[usize]) -> Chain {
         let body = |node: &usize| tree.nodes[*node].open..tree.nodes[*node].end;

@@ -135,8 +135,8 @@ impl SyntaxPredictor {
         errors.is_none_or(|errors| errors > self.errors)
     }
 
-    /// Records that `text` failed and became the current best, counts its syntax errors, and notes
-    /// whether the prediction for it was wrong.
+    /// Counts the syntax errors of `text`, which has failed and is now the best text. If it has
+    /// more than the best text before, a prediction was wrong, which is counted.
     pub fn learn(&mut self, text: &[u8]) {
         let errors = match text.len() <= self.largest {
             true => self.grammar.errors(text).unwrap_or_default(),
@@ -237,7 +237,7 @@ pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
 pub(super) struct Tried(HashSet<(Vec<u8>, Vec<u8>)>);
 
 impl Tried {
-    /// Returns true if a node with the text `own` was already replaced by `with` without success.
+    /// Returns true if a node with the text `own` was replaced by `with` before, without success.
     fn has(&self, own: &[u8], with: &[u8]) -> bool {
         self.0.contains(&(own.to_vec(), with.to_vec()))
     }

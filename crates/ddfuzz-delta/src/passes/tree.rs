@@ -80,8 +80,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Returns the indices of the tree nodes that the ranges `cuts` of indices delete, without
-    /// those inside of another deleted node.
+    /// Returns the indices of the tree nodes that the ranges `cuts` of node indices delete; nodes
+    /// inside of another deleted node are left out.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {

@@ -33,8 +33,8 @@ pub(super) trait Units: Send {
         index
     }
 
-    /// Returns the position of the first unit in the text if the units are neighboring bytes;
-    /// `None` for other units.
+    /// Returns the position in the text of the first unit, if the units are bytes that follow each
+    /// other; `None` (the default) for other units.
     fn first_byte(&self) -> Option<usize> {
         None
     }

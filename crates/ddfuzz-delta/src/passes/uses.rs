@@ -393,8 +393,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns true if some name occurs once in the text without `node`, and more often in the
-    /// whole text; else false.
+    /// Returns true if the deletion of `node` would leave a name that is used elsewhere in the text
+    /// with a single use there.
     fn leaves_alone(&self, node: usize) -> bool {
         let mut inside: HashMap<usize, usize> = HashMap::new();
         for at in node..self.tree.nodes[node].last {

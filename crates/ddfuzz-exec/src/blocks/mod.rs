@@ -269,8 +269,8 @@ impl BlockCoverage {
         Ok(u64::from_ne_bytes(word))
     }
 
-    /// Whether no more breakpoints are set, because too many runs have ended differently with
-    /// breakpoints than without.
+    /// Whether breakpoints are given up for this target, because too many runs have ended
+    /// differently with breakpoints than without.
     fn is_given_up(&self) -> bool {
         self.conflicts >= MOST_CONFLICTS
     }

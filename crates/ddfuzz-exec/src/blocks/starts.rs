@@ -146,9 +146,9 @@ impl Sweep<'_> {
         }
     }
 
-    /// Handles each address in a function, other than its start, that an instruction refers to by
-    /// anything but a direct jump or call: the address may be one of data, so the function may have
-    /// a breakpoint at its first instruction only.
+    /// Restricts the breakpoints of each function into which an instruction refers, other than by a
+    /// direct jump or call, to an address that is not its start: data may be there, so only the
+    /// function's first instruction may have a breakpoint.
     fn apply_references(&mut self) {
         for reference in std::mem::take(&mut self.references) {
             if let Some(function) = self.function(reference) {

@@ -231,7 +231,9 @@ impl Hook {
         self.room >= JUMP
     }
 
-    /// Returns true if a breakpoint at the start of the callback shows what is compared.
+    /// Returns true if a breakpoint at the start of this comparison callback shows what is
+    /// compared; false for a sanitizer's hook of a function such as `memcmp`, which only a jump can
+    /// observe.
     pub(crate) fn takes_breakpoint(&self) -> bool {
         !matches!(self.kind, HookKind::Function(_))
     }
@@ -349,8 +351,9 @@ fn word(image: &Image, at: u64) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Prefixes of the names of functions in runtimes (sanitizers, libFuzzer, AFL++), without the
-/// prefix of C++ symbols. At start-up these functions compare more than most programs do.
+/// Beginnings of the names of functions in runtimes (sanitizers, libFuzzer, AFL++), for C++ without
+/// `_ZN`. No breakpoints are set in them, because at start-up these functions compare more than
+/// most programs do.
 const PREFIXES: [&str; 21] = [
     "__afl_",
     "11__sanitizer",

@@ -34,8 +34,8 @@ impl SandboxPart {
         SandboxPart::Seccomp,
     ];
 
-    /// Returns the part's name in the launcher's output, its name for users, and its `clone` flag
-    /// (0 if it is no namespace).
+    /// Returns three facts on this part of the sandbox: its name in the launcher's output, its name
+    /// for users, and its `clone` flag (0 if it is no namespace).
     fn row(self) -> (&'static str, &'static str, i32) {
         match self {
             SandboxPart::User => ("user", "user namespace", libc::CLONE_NEWUSER),
@@ -111,8 +111,8 @@ pub fn supported_parts() -> Vec<SandboxSupport> {
     all
 }
 
-/// Returns true if the working parts of the sandbox among `parts` protect the user's files from a
-/// target that runs as the same user. A mount namespace alone does not.
+/// Returns true if `parts` of the sandbox work that protect the user's files from a target that
+/// runs as the same user: Landlock or read-only files. A mount namespace alone does not.
 pub fn keep_files(parts: &[SandboxSupport]) -> bool {
     let keeps =
         |part: &SandboxSupport| part.what == LANDLOCK || part.what == SandboxPart::ReadOnly.what();

@@ -65,8 +65,9 @@ impl ServerExecutor {
         self.end_call(&[input], vec![run])
     }
 
-    /// Returns the limits for the runs of the next request. For the runner (the process that makes
-    /// many runs), the time limits are shorter than the target's.
+    /// Returns the limits for the runs of the next request. If a single process makes many runs
+    /// (the runner), their time limits are shorter than the target's; a run that exceeds them is
+    /// made again elsewhere.
     pub(super) fn request_limits(&self) -> Limits {
         match &self.input_channel {
             InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {

@@ -312,8 +312,8 @@ struct Session {
     files: Option<SessionFiles>,
 }
 
-/// Files of `/proc` by which the driver looks at a session that consists of its leading process
-/// only. The files stay open, since they are read at least once after each key.
+/// The files of `/proc` that tell the state of a terminal session whose only process is its leading
+/// one. They stay open, since they are read at least once after each key.
 struct SessionFiles {
     /// The file of `/proc` that tells the state of the leading process and its number of threads.
     stat: File,

@@ -39,7 +39,7 @@ pub trait Context {
     }
 
     /// Returns the address, in the process, of the thread-local variable at `offset` in the
-    /// program's thread-local memory.
+    /// program's thread-local memory; `None` where that is not known, as by default.
     fn thread_local(&mut self, _offset: u64) -> Option<u64> {
         None
     }

@@ -87,7 +87,8 @@ pub struct Declared {
     pub function: String,
 }
 
-/// A call in a function, with the values of its parameters as the caller knows them.
+/// A call in the code of a function, with what debug information says of the values that the caller
+/// passes.
 #[derive(Clone, Debug)]
 pub struct CallSite {
     /// Address of the instruction after the call, in the file.
@@ -619,9 +620,9 @@ impl Reading<'_> {
         Ok(found.and_then(|(unit, value)| read_types::reference(&self.units, unit, &value)))
     }
 
-    /// Returns an attribute of an entry or of the nearest of its origins that has it, with the index
-    /// of the unit in which that is; `None` if none of the first 64 has it, as damaged debug
-    /// information may lead in a circle.
+    /// Returns the attribute `name` of `entry`, or of the nearest of its origins that has it, with
+    /// the index of the unit in which it is found. `None` if none of the first 64 has it: damaged
+    /// debug information may lead in a circle. `unit` is the index of the entry's own unit.
     fn inherited_of(
         &self,
         unit: usize,

@@ -159,7 +159,8 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Makes the type `id` a `void *` for now, and notes its target to be read later.
+    /// Makes the type `id` a `void *` of `size` bytes (8 by default) for now, and notes that it is
+    /// a pointer to `target`, which is read later.
     fn leave_pending(&mut self, id: TypeId, size: Option<u64>, target: (usize, UnitOffset)) {
         let (name, size) = ("void *".to_owned(), size.unwrap_or(8));
         let shape = Shape::Pointer(Types::VOID);

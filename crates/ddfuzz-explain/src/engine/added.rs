@@ -86,9 +86,10 @@ impl Added {
         format!("with {} {value} when {when}", self.name)
     }
 
-    /// Acts at a stop of the process. At the function's first instruction, sets the place, or, if
-    /// it is set at the end, notes the call in `pending` and stops the process at its return. At
-    /// the return of a call in `pending`, sets the place. Elsewhere does nothing.
+    /// Makes the additional assignment at a stop of the process. At the function's first
+    /// instruction, it assigns at once or, if the assignment belongs at the end, adds the call to
+    /// `pending` and sets a breakpoint where it returns. There it assigns, and takes the call out
+    /// of `pending`. Does nothing at other stops.
     pub(super) fn apply(
         &self,
         process: &mut Process,
@@ -259,9 +260,11 @@ fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a De
 }
 
 impl Engine {
-    /// Returns the mutants in which one of the functions that the failing run has called, given with
-    /// their code, sets a field of a record that is passed to it, or a global variable. Only places that the executed code reads
-    /// are set. One that the function itself writes is only set to zero when the function begins.
+    /// Returns mutants in which a function of the program makes one assignment in addition when it
+    /// begins or returns: it sets a field of a record that is passed to it, or a global variable.
+    /// `executed` are the functions that the failing run has called, with their code. Only places
+    /// that this code reads are set; those that the function itself writes are only set to zero,
+    /// when it begins.
     pub(super) fn additions(&self, executed: &[(&Function, Vec<Code>)]) -> Vec<Mutant> {
         let is_own = |function: &Function| {
             let start = function.ranges.first().map_or(0, |it| it.start);

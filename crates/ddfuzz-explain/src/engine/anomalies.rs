@@ -28,7 +28,8 @@ const RETURNED: u64 = 16;
 /// Distance in bytes from the stack pointer within which memory is taken for part of the stack.
 const STACK: u64 = 8 << 20;
 
-/// What is odd about an instruction of a failing run.
+/// A reason to suspect an instruction of a failing run: it changes the key of a filed record,
+/// writes to a freed block, or has helped to choose the address of the failing value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
     /// The instruction changes a field by which its record was filed in a table, and by which the
@@ -115,10 +116,10 @@ impl<'a> Observed<'a> {
         found
     }
 
-    /// Finds the instructions that chose the address to which the failing value was written: the
-    /// nearest one that computed a part of that address in a function which returned before the
-    /// write, and the conditional jump that led to this one. Finds nothing if the failing value was
-    /// computed after the write, and not only copied.
+    /// Finds why the failing value was written to this address: the nearest instruction that
+    /// computed a part of the address, in a function that had returned before the write, and the
+    /// conditional jump that led to it. Empty if there is none, if the value was 0, or if the
+    /// failing value was computed from the written one and not just copied.
     fn chosen_place(&self, order: &[Reached]) -> Vec<Anomaly> {
         let nearest = order.iter().take_while(|it| it.cost == 0);
         let values = nearest.filter(|it| it.how == Dependence::Value);
@@ -159,8 +160,8 @@ impl<'a> Observed<'a> {
         Some(&self.stores[found])
     }
 
-    /// Returns the instructions `first` and those that made the values which they use, and so on,
-    /// the nearest ones first; at most [`FOLLOWED`].
+    /// Returns the instructions `first`, those that made the values that these use, and so on,
+    /// nearest first; at most [`FOLLOWED`].
     fn makers(&self, first: Vec<usize>) -> Vec<usize> {
         let mut rest = VecDeque::from(first);
         let (mut known, mut found) = (HashSet::new(), Vec::new());

@@ -26,7 +26,8 @@ pub(crate) enum Change {
     LeftOut,
 }
 
-/// The result of a run of the failing input in which one instruction was changed.
+/// How a run of the failing input has gone on after one instruction was skipped or decided the
+/// other way.
 pub(crate) struct ChangedRun {
     /// How the changed run ends.
     pub ending: Ending,

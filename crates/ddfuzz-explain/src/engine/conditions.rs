@@ -14,7 +14,8 @@ use super::process::{Process, by_number};
 use super::tests_at_point::Stand;
 use super::{Engine, EngineError};
 
-/// Largest number of executions of a condition that are observed.
+/// A condition is observed at most at this many of its executions in a run; what it did later is
+/// not known.
 const OBSERVED: usize = 16;
 /// Largest numbers of values for each of which a comparison with a constant gets another constant:
 /// the last 8 values of a comparison of order, the last 2 of a comparison for equality.
@@ -39,7 +40,8 @@ pub(super) struct Condition {
     comparison: Option<Comparison>,
 }
 
-/// What a run has shown of a condition.
+/// What was observed of a condition's executions in one run: how it was decided, and what it
+/// compared.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     executions: usize,
@@ -51,7 +53,8 @@ struct Seen {
     values: Vec<u64>,
 }
 
-/// What a run executes: which of the addresses that were observed, and what its conditions compared.
+/// What was observed in one run: which of the given addresses it executed, how its conditions were
+/// decided, and what they compared.
 #[derive(Default)]
 pub(super) struct Profile {
     executed: HashSet<u64>,
@@ -132,7 +135,8 @@ impl Comparison {
 }
 
 impl Code {
-    /// Returns the conditions of the code, by their addresses.
+    /// Returns all conditions (instructions that depend on the flags, such as conditional jumps) of
+    /// this machine code, by their addresses.
     pub fn conditions(&self) -> impl Iterator<Item = (u64, Condition)> {
         let all = self.all.iter().enumerate();
         let all = all.filter(|(_, (it, _))| it.condition_code() != ConditionCode::None);
@@ -150,8 +154,9 @@ impl Code {
 }
 
 impl Profile {
-    /// Returns true if a mutant may make a difference to the run, and none does the same to it that
-    /// changes less of other runs.
+    /// Returns true if the mutant is worth a run. It is not if the run never executes the changed
+    /// code, or if the mutant would leave the observed decisions as they are, or if a condition
+    /// always went one way and the mutant negates it: making it constant does the same.
     pub fn matters(&self, mutant: &Mutant) -> bool {
         let at = mutant.patch.begins();
         if !self.executed.contains(&at) {

@@ -36,8 +36,8 @@ const ADDRESS_BITS: u32 = 47;
 /// Maximum number of addresses reported for an instruction that does something unusual: those of
 /// the calls that led to it.
 const CALLERS: usize = 3;
-/// Largest number of conditions of one function of a standard library whose compared values are
-/// followed back.
+/// Largest number of conditions in one function of a standard library of which the compared values
+/// are followed back to where they were made.
 const CONDITIONS: usize = 4;
 /// Number of the register in which a function of the C library takes the length of what it copies
 /// or fills.
@@ -113,7 +113,8 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     registers.into_iter().map(Value::Register).collect()
 }
 
-/// An instruction of a failing run about which something is odd, with the result of a test.
+/// An instruction of a failing run about which something is odd, and whether the run still fails
+/// when the instruction is skipped or decided the other way.
 pub(crate) struct Odd {
     /// What is odd about the instruction.
     pub oddity: Oddity,

@@ -72,14 +72,13 @@ impl Critical {
 }
 
 impl Engine {
-    /// Finds the conditions of the failing run that avert the failure when decided the other way,
-    /// one for each source line. They are sorted: those with which the run still reaches the
-    /// failing statement come before the others; in both halves, those with which the run exits
-    /// with status 0 come first. After that, those of the first half are sorted by how few events
-    /// depend on them. Those of the second half come first if the run's output begins as that of
-    /// the failing run, and then the last one in time comes first, because it guards the failing
-    /// statement. `averts` is true for the end of a run without failure, `points` are the points
-    /// (statement executions) of the failing run, `limit` is the time limit of a test.
+    /// Finds conditions of the failing run that avert the failure when decided the other way: one
+    /// for each source line, at most [`FOUND`]. First come those after which the failing statement
+    /// is still reached, sorted by how few events depend on them; then the others, sorted by
+    /// whether the output begins as that of the failing run, the latest condition first. In both
+    /// halves, those that let the run exit with status 0 come first. `averts` tells whether a run
+    /// that ends so did not fail, `points` are the points of the failing run, and `limit` is the
+    /// time limit of a test.
     ///
     /// # Errors
     /// When the runs cannot be made.

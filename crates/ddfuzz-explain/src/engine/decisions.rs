@@ -11,7 +11,7 @@ use libc::user_regs_struct;
 use super::run::{Next, Pace, Run};
 use super::{Engine, EngineError, Point, Side};
 
-/// Largest number of executions of one jump, or of one statement, that are recorded.
+/// Of one jump, and of one statement, only the first executions, up to this number, are recorded.
 const EXECUTIONS: u64 = 1_000;
 /// Largest number of events of a run that are recorded: executions of jumps, and of statements.
 const EVENTS: usize = 20_000;
@@ -176,8 +176,8 @@ fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
 }
 
 impl Engine {
-    /// Finds the conditional jumps and returns, by address, in the program's own functions to which
-    /// the points of a run belong.
+    /// Finds the conditional jumps and returns in those functions of the program itself that are
+    /// executed at the points `points` of a run. Returns them by their addresses.
     pub(super) fn jumps(&self, run: &mut Run, points: &[Point]) -> HashMap<u64, Jump> {
         let mut functions: Vec<&Range<u64>> = Vec::new();
         for point in points {

@@ -41,7 +41,8 @@ pub enum Dependence {
     Control,
 }
 
-/// The dependences of all instructions of a recorded run, by their indices.
+/// On which earlier instructions each instruction of a recorded run depends: for a value that it
+/// uses, for an address, or because a jump led to it. Instructions are given by their indices.
 #[derive(Default)]
 pub struct Dependences {
     /// For each instruction, the index in `edges` after its last dependence.
@@ -61,8 +62,8 @@ impl Dependences {
         pass.found
     }
 
-    /// Returns the instructions on which the instruction `at` depends directly, and how it depends
-    /// on each.
+    /// Returns the earlier instructions on which the instruction with the index `at` depends
+    /// directly, by their indices, and how it depends on each.
     pub fn from(&self, at: usize) -> &[(u32, Dependence)] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.edges[start as usize..self.ends[at] as usize]

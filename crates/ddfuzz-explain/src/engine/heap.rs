@@ -241,7 +241,8 @@ impl Heap {
     }
 
     /// Adds to `freed` the small freed chunks (fast bins) of glibc's main arena. The arena is found
-    /// because it has the address `top` of the heap's last chunk.
+    /// in the C library's writable memory (`maps`) because it holds `top`, the address of the
+    /// heap's last chunk.
     fn fast_bins(&self, top: u64, maps: &Maps, memory: &mut dyn Memory, freed: &mut HashSet<u64>) {
         /// Offset, in glibc's arena, of its pointer to the last chunk.
         const TOP: u64 = 96;

@@ -167,10 +167,10 @@ impl Executed {
         Some((self.address(found)?, size(found.memory_size())))
     }
 
-    /// Returns true if the instruction calls a library's function that writes to `memory`, and
-    /// false if the function does not, or if the instruction is no such call. `None` if that is not
-    /// known. Memory in the frames of callers counts as not written if no argument points there or
-    /// close before it.
+    /// Returns true if the instruction calls a library's function that writes to `memory`, false if
+    /// it calls none that does. `None` if that is not known. An unknown function is taken not to
+    /// write to the stack frames of its callers, unless an argument points to `memory` or to a
+    /// place shortly before it.
     pub(super) fn library_writes(&self, memory: Value) -> Option<bool> {
         let Some(call) = self.library else {
             return Some(false);
@@ -255,8 +255,8 @@ impl Executed {
         }
     }
 
-    /// Returns true if `value` is a register that holds a frame's address, and not a value of the
-    /// program.
+    /// Returns true if `value` is the stack pointer, or the frame pointer while it leads to the
+    /// stack: such a register holds an address of a frame and no value of the program.
     pub fn is_of_frame(&self, value: Value) -> bool {
         let stack = self.registers[usize::from(STACK_POINTER)];
         match value {
@@ -333,8 +333,8 @@ impl Executed {
         matches!(mnemonic, Mnemonic::Add | Mnemonic::Sub | Mnemonic::Lea)
     }
 
-    /// Returns the register (DWARF number) that the instruction increases or decreases by a
-    /// constant; `None` for other instructions.
+    /// Returns the register (DWARF number) to which the instruction adds a constant, or from which
+    /// it subtracts one, as a loop's counter; `None` for other instructions.
     pub fn counter(&self) -> Option<usize> {
         let it = &self.instruction;
         let register = it.op0_register();
@@ -453,14 +453,14 @@ const MOVES: [Mnemonic; 24] = [
 
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
 pub const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
-/// Number of bytes after the address in an argument that count as memory to which the argument
-/// points, and number of bytes above the stack pointer that count as the callers' frames.
+/// An argument counts as a pointer to memory that begins at most this many bytes after its value.
+/// Addresses at most this many bytes above the stack pointer count as the frames of callers.
 const NEAR: u64 = 4096;
 /// DWARF number of the register (rbp) that points to the frame in most code without optimization.
 const FRAME_POINTER: usize = 6;
 /// Largest size in bytes of a stack frame.
 const LARGEST_FRAME: u64 = 1 << 20;
-/// DWARF number of the register in which functions return their result.
+/// DWARF number of the register in which functions return their result (`rax`).
 pub const RESULT: usize = 0;
 
 /// Returns true if a called function may change the register with this DWARF number.

@@ -336,13 +336,13 @@ impl Engine {
         })
     }
 
-    /// Returns an allowance for all of the time that is left for the whole explanation.
+    /// Returns the time limit of the whole explanation.
     pub(crate) fn whole_time(&self) -> Allowance {
         self.whole_time
     }
 
-    /// Returns an allowance of the CPU time `cpu`, and of half of the wall time that is left for
-    /// the whole explanation.
+    /// Returns a time limit for a part of the explanation: the CPU time `cpu`, and half of the wall
+    /// time that is left for the whole explanation.
     pub(crate) fn half_time(&self, cpu: Duration) -> Allowance {
         self.whole_time.part(2).within(cpu)
     }

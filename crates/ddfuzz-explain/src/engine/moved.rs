@@ -11,7 +11,8 @@ use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of stops of a run at allocating functions.
+/// Largest number of times that a run may stop at allocating functions; then the test of moved
+/// blocks has no result.
 const MOST_STOPS: usize = 20_000;
 /// Heap blocks of at most this size, in bytes as requested, are made longer than requested, so that
 /// later calls of `realloc` find room to grow them where they are.
@@ -148,9 +149,9 @@ impl Engine {
         self.first_use(&mut run, block)
     }
 
-    /// Continues a run, in which the first `moving` calls of `realloc` move their blocks, up to its
-    /// end or the return from the call with the number `last`; `None` where there are too many
-    /// stops.
+    /// Continues a run in which the first `moving` calls of `realloc` are made to move their
+    /// blocks. Ends with the run, or when the call with the number `last` has returned, and returns
+    /// what it has seen; `None` if there are too many stops.
     fn moving(
         &mut self,
         run: &mut Run,

@@ -20,7 +20,8 @@ use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
-/// Largest number of stops of a mutant's run at its breakpoint; more count as a timeout.
+/// Largest number of times that a mutant's run may stop at its breakpoint; then it counts as
+/// hanging.
 const STOPS: usize = 400;
 /// One more than the largest size of an x86 instruction, in bytes.
 const LONGEST: u64 = 16;
@@ -28,7 +29,7 @@ const LONGEST: u64 = 16;
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// No more mutants are run when for so many pairs of a line and a kind one did not end in time.
+/// No more mutants are run once mutants of this many kinds and lines (pairs) did not end in time.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
@@ -53,8 +54,8 @@ pub(crate) struct MutantEnd {
 }
 
 impl MutantEnd {
-    /// Returns true if it is known what the run wrote, and that is not empty: other runs can then
-    /// be compared with it.
+    /// Returns true if the run is known to have written something, so that what other runs have
+    /// written can be compared with it.
     fn is_comparable(&self) -> bool {
         (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
     }
@@ -284,10 +285,9 @@ impl Engine {
         })
     }
 
-    /// Finds mutants of the program that keep the failing run from failing (`averts` is true for
-    /// how they then end), and compares them with the program in runs of the inputs `others`.
-    /// `limit` is the time limit of a test. The search ends early when `facts_until` is over, or the
-    /// time of this part of the explanation.
+    /// Finds mutants of the program that keep the failing run from failing (`averts` tells by how a
+    /// mutant's run ends), and compares them with the program in runs of the inputs `others`.
+    /// `limit` is the time limit of a test. The search ends early when the time for it is over.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -424,9 +424,9 @@ impl Engine {
         Ok((found, run))
     }
 
-    /// Sorts mutants by these criteria, one after another: kinds that few instructions have come
-    /// first; then mutants of statements that mostly failing runs execute; then those of statements
-    /// that are executed rarely, and the first mutant of each kind on a line; then small changes.
+    /// Sorts mutants, the most promising first: kinds that few instructions have; then those in
+    /// statements that mostly failing runs execute (`spectrum`); then those in rarely executed
+    /// statements, and the first of each kind on a line; then small changes.
     fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();

@@ -27,11 +27,11 @@ const TRIED: usize = 3;
 
 /// Largest number of statements to which one failing value is followed back.
 const STEPS: usize = 12;
-/// Largest number of values for which a further run is made that tests whether anything had set the
-/// memory from which the value was read.
+/// Largest number of values, read from memory, for each of which a further run tests whether
+/// anything had set that memory before.
 pub(super) const LIVES: usize = 6;
-/// Largest number of values that are followed back, one by one, for one failing value: it, and the
-/// values from which it was computed.
+/// Largest number of values that are followed back for one failing value: that value itself, those
+/// from which it was computed, and so on.
 const TERMS: usize = 40;
 /// Largest number of library calls that are tested, each in a further run, to find the call that
 /// wrote one value.
@@ -72,8 +72,8 @@ pub struct Origin {
     pub earlier: Vec<Origin>,
 }
 
-/// A use of a value in the failing run: the recording, the index of the instruction that uses the
-/// value, and the place of the value.
+/// A value that an instruction of the failing run uses: the recording of the run, the index of the
+/// instruction in it, and the register or memory that held the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
 /// A value, used by an instruction of a recorded run, whose origin is still to be found: the
@@ -133,7 +133,8 @@ struct MemoryWrite {
     to: Point,
 }
 
-/// The statements to which a failing value was followed back, one for each source line.
+/// What was found so far when a failing value is followed back: the statements that made it, at
+/// most one for each source line.
 struct Told {
     /// Where values came from, in the order in which they were found, one origin for each line.
     found: Vec<Origin>,
@@ -210,9 +211,10 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
-/// Returns `origin` completed by what the recording shows: the point at which the value was made,
-/// and whether it was only copied, or is out of range. `back` leads to the statement that made the
-/// value; the recorded instruction `at` uses the value, and has it from `source`.
+/// Adds to `origin`, where a value came from, what the recording shows: the point at which the
+/// value was made, whether it was only copied, and whether it is out of range. `at` is the recorded
+/// instruction that uses the value, `source` where it got the value from, and `back` the same
+/// traced back to the statement that made it.
 fn observed(
     origin: &Origin,
     back: &Back,
@@ -461,11 +463,11 @@ impl Engine {
         Ok(self.history(points, 0, used)?.origin)
     }
 
-    /// Finds the condition after which the runs go different ways for the longest time between two
-    /// points that they share, and where the value that it tests came from in the failing run;
-    /// `None` where that is not known. `before` are the points of the failing run up to the first
-    /// of the two points, `between` those of the passing and of the failing run from the first to
-    /// the second.
+    /// Finds why two runs go different ways between two points that they share: the condition after
+    /// which they differ for longest, and where the value that it tests came from in the failing
+    /// run. `None` if that is not known. `before` are the failing run's points up to the first
+    /// shared one; `between` are those of the passing and of the failing run from the first to the
+    /// second.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -499,9 +501,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds where the value came from by which a jump leads elsewhere in the failing run than in
-    /// the passing one; `at` and `other` are its indices in the recordings of the failing and the
-    /// passing run. `None` where that is not known.
+    /// Finds why a jump leads elsewhere in the failing run than in the passing one: where the value
+    /// that it depends on came from. `at` and `other` are the indices of the jump in the recordings
+    /// of the failing and of the passing run; `points` are points of the failing run. `None` if
+    /// that is not known.
     fn decision(
         &mut self,
         points: &[Point],

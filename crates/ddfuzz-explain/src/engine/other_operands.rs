@@ -80,7 +80,9 @@ pub(super) fn with_register(bytes: &[u8], role: Role, number: usize) -> Option<V
     Some(other)
 }
 
-/// Returns the registers of four or eight bytes that an instruction reads by name, with their roles.
+/// Returns the registers of four or eight bytes that an instruction names and reads, each with its
+/// role: base or index of a memory address, or operand. Empty for kinds of instructions that no
+/// mutant changes in this way.
 pub(super) fn read_registers(it: &Instruction) -> Vec<(Role, Register)> {
     use Mnemonic::*;
     let compares = matches!(it.mnemonic(), Cmp | Test);

@@ -140,8 +140,9 @@ fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     })
 }
 
-/// Returns whether all registers from which the instruction `by` computes a number hold one number
-/// each: false if only the lower one or two bytes of one of them were set last.
+/// Returns true if each register from which the instruction `by` computes a number holds a single
+/// number; false if in one of them only the lowest one or two bytes were set last, so that the rest
+/// is of another number.
 fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     let terms = executed[by].terms().into_iter();
     let mut registers = terms.filter_map(|it| match it {

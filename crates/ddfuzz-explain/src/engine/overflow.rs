@@ -295,10 +295,10 @@ impl Engine {
         Ok(!is_size(word) || is_own && !says_used(word))
     }
 
-    /// Compares the size field of the heap block after the overflowed one with its earlier value,
-    /// and updates `known`: if the field has become a number that is no valid size, records the
-    /// write that did that; if it has become valid again, forgets the recorded write. `damaged`:
-    /// the overflowed block and the address of the size field.
+    /// Watches a heap block that is written beyond its end: at a stop of the run, compares the size
+    /// field of the block after it with its earlier value. If the field has become a number that is
+    /// no valid size, records in `known` the write that did that; if it has become valid again,
+    /// forgets that write. `damaged`: the block and the address of the size field.
     fn compare(
         &mut self,
         run: &mut Run,

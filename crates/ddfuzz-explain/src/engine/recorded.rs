@@ -27,7 +27,7 @@ const MOST_KEPT: usize = 200_000;
 /// after the last point of a run.
 const BEYOND: usize = 2000;
 
-/// Largest number of instructions that are recorded of a whole run.
+/// If a recording of the whole run would have more instructions than this, nothing is recorded.
 const MOST_WHOLE: usize = 60_000;
 /// At each multiple of this number of recorded instructions, the length of the whole run is
 /// estimated, by the share of its points that were passed so far; a run with too many instructions
@@ -39,7 +39,7 @@ const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a recording of the whole run; of a longer run, the last ones are
 /// recorded.
 const WHOLE_POINTS: usize = 5_000;
-/// If a conditional jump skips so many bytes of code or more, that code is not decoded.
+/// Code that a conditional jump skips is decoded only if it has fewer bytes than this.
 const FARTHEST: u64 = 2048;
 /// Number of bytes behind each pointer argument of a library's function that are compared before
 /// and after the call, to find out what the call has written.
@@ -56,7 +56,7 @@ const TERMS: usize = 16;
 /// the number of its points.
 pub(super) type RecordingKey = (Side, (u64, u64), (u64, u64), usize);
 
-/// The instructions that a run has executed one by one from a point on.
+/// A recording of a run: the instructions that it has executed, one by one, from a point on.
 #[derive(Default)]
 pub(crate) struct Recorded {
     /// The instructions, in the order of time.
@@ -76,7 +76,7 @@ pub(crate) struct Recorded {
     pub branches: HashMap<u64, u64>,
 }
 
-/// What is known of the code at an address that a recorded run has executed.
+/// An instruction at an address that a recorded run has executed, and whose code it is.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// The decoded instruction.
@@ -100,7 +100,8 @@ pub(crate) struct Whole {
     pub(super) slice: Option<Rc<FailureSlice>>,
 }
 
-/// What is known of the program's own code, by its addresses.
+/// Instructions of the program's own code that were decoded so far, by their addresses, and the
+/// branches in it.
 #[derive(Default)]
 pub(super) struct KnownCode {
     instructions: HashMap<u64, Code>,
@@ -147,9 +148,10 @@ impl Recorded {
         self.passed(at).map_or(0, |point| self.points[point].0)
     }
 
-    /// Returns the numbers from which an address was computed by additions and subtractions: the
-    /// address that the instruction `at` accesses, or those that it passes to a library's function.
-    /// One of the numbers may be the pointer.
+    /// Returns the numbers from which an address was computed by additions and subtractions, with
+    /// the sums in between: the address that the instruction `at` accesses or, if it calls a
+    /// library's function, its first two arguments. One of them may be the pointer to which the
+    /// others were added.
     pub fn pointers(&self, at: usize) -> Vec<u64> {
         let executed = &self.executed;
         let registers = match executed[at].is_library_call() {
@@ -238,9 +240,9 @@ fn changes(
     found
 }
 
-/// Returns true if a run is probably too long to be recorded: judged by the instructions recorded
-/// so far, its `all` points have clearly more than `most` instructions. Judges only at each
-/// [`ESTIMATED`] instructions, and returns false at others.
+/// Returns true if a recording is probably too long: if the instructions per point so far let
+/// expect clearly more than `most` instructions in all its `all` points. Judges only after each
+/// [`ESTIMATED`] instructions; in between, returns false.
 fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
@@ -307,8 +309,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the decoded instruction at an address, and whose code it is; `None` where there is
-    /// none.
+    /// Returns the instruction at the address `pc`, and whether it is of the program itself or of a
+    /// library; `None` if no instruction is there.
     fn code_at(&mut self, run: &mut Run, pc: u64) -> Option<Code> {
         if let Some(known) = self.code.instructions.get(&pc) {
             return Some(*known);
@@ -331,9 +333,9 @@ impl Engine {
         Some(code)
     }
 
-    /// Records instructions as [`record`](Engine::record) does, but always in a new run. If the end
-    /// of the recording is not bounded by a point and does not come within `most` instructions, the
-    /// recording is empty.
+    /// Records instructions as [`record`](Engine::record) does, but always in a new run of the side
+    /// `side`. The recording begins at the first of `points`. Without `is_bounded` it goes on to
+    /// the crash, and is empty if that takes `most` instructions or more.
     fn record_anew(
         &mut self,
         side: Side,

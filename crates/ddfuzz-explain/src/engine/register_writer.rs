@@ -17,8 +17,8 @@ use super::{Engine, EngineError, Point, Side, Unsupported};
 use crate::dwarf::frames::REGISTERS;
 use crate::graph::{Origin, Place};
 
-/// Largest number of stops of a run in the function whose statements are searched for the write to
-/// a register.
+/// Largest number of stops of a run while the write to a register is searched among the statements
+/// of its function; after that, the search ends without a result.
 const MOST_STOPS: usize = 4000;
 /// Largest number of a function's instructions that are executed one by one to find the one that
 /// wrote a value, from the statement at which the value was last seen to change.

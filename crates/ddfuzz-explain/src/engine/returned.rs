@@ -13,15 +13,16 @@ use super::{Engine, EngineError, Point, Side, Unsupported};
 use crate::dwarf::frames::REGISTERS;
 use crate::graph::Place;
 
-/// Largest number of single steps through a statement, or through a function.
+/// Largest number of instructions that are executed one by one in a statement or function, to find
+/// where a returned value was computed. In a longer one it is not found.
 const MOST_STEPS: usize = 8000;
 /// Largest number of nested calls through which a returned value is followed.
 const DEPTH: usize = 4;
 /// Largest number of calls in one function whose results are replaced by those of the passing run.
 const TRIED: usize = 4;
 
-/// A variable after the statement that has written it: where it is in the failing run, and its
-/// values in both.
+/// A variable that a statement has written: its place in the failing run, and the bytes that it has
+/// in the passing and in the failing run after the statement.
 pub struct Written {
     /// Where the variable is in the failing run.
     pub place: Place,

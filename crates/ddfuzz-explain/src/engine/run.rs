@@ -70,7 +70,7 @@ pub(super) enum Halt {
     Ended(Ended),
 }
 
-/// How far a run is resumed.
+/// Up to which event a run is resumed: a breakpoint only, or also a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The run is resumed up to the next breakpoint.
@@ -79,8 +79,8 @@ pub enum Pace {
     SystemCalls,
 }
 
-/// The stack's frames at the last stop, from which the hash of the next stack is computed, without
-/// a new walk of frames that are the same.
+/// The frames on the stack of a run at its last stop, each with a hash. At the next stop, only new
+/// frames are walked to compute the stack's hash.
 #[derive(Default)]
 struct ShadowStack {
     /// Address of each frame, its return address, and the hash of the frames around it; outermost
@@ -98,8 +98,9 @@ impl Engine {
         self.start_within(side, STOPS)
     }
 
-    /// Starts a run as [`start`](Engine::start) does. It is killed after `factor` times the
-    /// target's limit on wall time.
+    /// Starts the target under ptrace on the passing or the failing input, as `side` says, and
+    /// returns the run, stopped at the program's first instruction. It is killed after `factor`
+    /// times the target's limit on wall time.
     fn start_within(&mut self, side: Side, factor: u32) -> Result<Run, EngineError> {
         self.check_time()?;
         self.truncate_output(0)?;
@@ -255,8 +256,9 @@ impl Engine {
         }
     }
 
-    /// Resumes a run, with the signal `signal` if it is not 0, up to the next halt. Signals that do
-    /// not kill are delivered.
+    /// Resumes a run up to the next halt: a breakpoint, a system call if `pace` says so, a signal
+    /// that kills the run, or its end. `signal` is delivered to it first, if that is not 0. Signals
+    /// that do not kill it are delivered without a halt.
     ///
     /// # Errors
     /// When the process starts threads or processes, or tracing fails.
@@ -529,7 +531,9 @@ pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), Engin
 }
 
 impl ShadowStack {
-    /// Returns a hash of the return addresses on the stack of a stopped run with these `registers`.
+    /// Returns a hash of the return addresses on the stack of the run that is stopped with these
+    /// `registers`; it stands for the stack in points. Frames that are the same as at the last stop
+    /// are not walked again.
     fn hash(
         &mut self,
         engine: &mut Engine,

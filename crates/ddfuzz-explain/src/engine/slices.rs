@@ -15,10 +15,11 @@ use crate::dwarf::frames::Frame;
 use crate::engine::watchdog::TimeLimit;
 use crate::slice::{CallTree, Slice, Stopped, find_slice};
 
-/// Largest number of events (statement executions) of a run for which a slice is searched.
+/// Largest number of events (executions of statements) of a run for which a critical slice is
+/// searched; for more, there is no search.
 pub const MOST_EVENTS: usize = 2000;
-/// Number of recorded stops of a run, at statements and function entries, after which the run goes
-/// on without being stopped.
+/// After a run was stopped at this many statements and function entries, no more of its stops are
+/// recorded, and it goes on to its end.
 const COUNTED: usize = 100_000;
 
 /// What the statements that a critical slice keeps have to reproduce.
@@ -32,7 +33,8 @@ pub enum Goal {
     Failure(Criterion),
 }
 
-/// The result of a search for a critical slice.
+/// The result of a search for a critical slice: the executions of statements that alone reproduce a
+/// failure or output.
 pub enum Sliced {
     /// A slice was found; the call tree has the events (statement executions) of the run.
     Found(CallTree, Slice),
@@ -43,7 +45,8 @@ pub enum Sliced {
     NotReproduced,
 }
 
-/// How the execution of the kept statements of a stack frame ended.
+/// How a part of a slice ended: the process has ended, or it has stopped at the next statement or
+/// outside of the stack frame.
 enum Left {
     /// The process has ended.
     Ended(Box<Ending>),
@@ -166,9 +169,9 @@ impl Engine {
         }
     }
 
-    /// Returns true if `stop` only continues the statement of the stop `last`, which comes before
-    /// it: in the same frame, on the same line, at another address. The condition of a loop after
-    /// the jump to it is an example.
+    /// Returns true if the stop `stop` belongs to the same statement as the stop `last` before it:
+    /// it is in the same frame and on the same line, at another address, such as the condition of a
+    /// loop after the jump to it.
     fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
         let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
         same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)
@@ -274,10 +277,10 @@ impl Engine {
         Ok(Left::Stopped(last))
     }
 
-    /// Executes the event `event` (a statement with its calls) in the process `child`, up to the
-    /// next statement of its frame, or of a frame around it. In the called functions, only the
-    /// events that `kept` has are executed. `cfa` is the canonical frame address of the event's
-    /// frame, `entries` are the addresses of function entries.
+    /// Executes one event (a statement with its calls) of the call tree `tree`, that with the index
+    /// `event`, in the process `child`; returns how it ended. In the called functions, only those
+    /// events are executed for which `kept` is true. `cfa` is the canonical frame address of the
+    /// event's frame, `entries` are the addresses of function entries.
     fn event(
         &mut self,
         child: &mut Process,

@@ -136,8 +136,8 @@ pub fn inputs(it: &Executed, written: Value) -> Vec<Value> {
     }
 }
 
-/// Returns the index of the last instruction in a range that writes some memory, itself or by a
-/// library's function that certainly does; `None` where there is none.
+/// Returns the index of the last instruction in `range` that writes `memory` (a place in memory),
+/// itself or by the call of a library's function that certainly does; `None` where there is none.
 pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> Option<usize> {
     let writes = |at: &usize| {
         let it = &executed[*at];
@@ -183,9 +183,10 @@ fn written_in(
     Ok(None)
 }
 
-/// Returns the jumps after which two runs go different ways, as pairs of their indices in both
-/// lists. Those come first after which the most instructions are executed until both runs are at
-/// the same instruction of the same frame again.
+/// Compares two recordings, and returns the jumps at which the runs part: the pair of a jump's
+/// indices in `failing` and in `passing`. The runs meet again at the next instruction and stack
+/// pointer that both have. The pairs are sorted by how many instructions lie in between, the
+/// longest way first.
 pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usize)> {
     let place = |it: &Executed| (it.pc(), it.registers[usize::from(STACK_POINTER)]);
     let mut found = Vec::new();
@@ -225,10 +226,10 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
         .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
 }
 
-/// If the instruction `by` counts in a loop (adds a constant to a register in each round), returns
-/// the index of its execution in the first round, and the values that the loop's condition compares
-/// beside the counter, each with the index of the comparison: the final count depends on them. Else
-/// returns `by` and no values.
+/// Finds the first round of a loop in which the instruction `by` counts, that is, adds a constant
+/// to a register. Returns the index in `executed` at which that round executes it, and the values
+/// with which the loop's condition compares the counter, each with the index of the comparison: the
+/// final count depends on them. If it does not count in a loop, returns `by` and no values.
 pub fn rounds(executed: &[Executed], by: usize) -> (usize, Vec<(usize, Value)>) {
     let Some(counter) = executed[by].counter().map(Value::Register) else {
         return (by, Vec::new());

@@ -17,8 +17,8 @@ use crate::passing::SimilarInput;
 
 /// Largest number of other inputs that are chosen to compare mutants with the program.
 const CHOSEN: usize = 20;
-/// Number of runs of other inputs that suffice to judge a mutated statement: so many that fail, and
-/// so many that do not fail.
+/// Number of failing runs, and number of others, that suffice to judge a mutant of a statement by
+/// runs of other inputs.
 pub(super) const ENOUGH: usize = 3;
 
 /// How many runs, failing ones and others, execute a statement.
@@ -45,7 +45,8 @@ impl Executions {
     }
 }
 
-/// A statement that tells runs that fail from others.
+/// A statement by which failing runs differ from others: all failing runs execute it, and at most a
+/// quarter of the others do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Telling {
     /// Address of the statement.
@@ -124,8 +125,8 @@ impl Spectrum {
         })
     }
 
-    /// Counts for each statement of the failing run how many failing runs execute it, that one
-    /// included, and how many runs without failure.
+    /// Counts how many failing runs, and how many others, execute each statement of the failing run
+    /// that is explained; this run counts as one.
     fn count(&mut self) {
         let all = 1 + self.runs.iter().filter(|it| it.fails).count();
         for it in self.statements.values_mut() {
@@ -143,9 +144,10 @@ impl Spectrum {
         }
     }
 
-    /// Chooses at most [`CHOSEN`] inputs, and returns their indices. Their runs shall execute each
-    /// of `statements` at least [`ENOUGH`] times in failing runs, and as often in others, if there
-    /// are so many. The input that adds most to that comes first; input 0 always comes before all.
+    /// Chooses at most [`CHOSEN`] inputs, and returns their numbers. They are chosen one by one,
+    /// until failing runs execute each of `statements` at least [`ENOUGH`] times, and passing runs
+    /// do so, too, or no input is left that helps. Input 0 is always first; then always the input
+    /// whose run executes most statements that are not executed often enough yet.
     pub fn chosen(&self, statements: &HashSet<u64>) -> Vec<usize> {
         let mut missing: HashMap<(bool, u64), usize> = HashMap::new();
         let mut left: Vec<&Covered> = self.runs.iter().collect();
@@ -236,9 +238,10 @@ impl Engine {
         Ok(end.map(|end| (executed, end)))
     }
 
-    /// Runs a fork of the stopped run with breakpoints at the addresses `places`, and calls `act`
-    /// with the process and its registers at each stop there; `act` removes the breakpoint, or
-    /// steps over it. Returns how the fork ends; `None` where it did what cannot be followed.
+    /// Runs a fork of the run that is stopped in `stand`, with breakpoints at the addresses
+    /// `places`. At each stop there, calls `act` with the process and its registers; `act` must
+    /// remove the breakpoint or step over it. Returns how the fork ends; `None` if it starts
+    /// threads or processes.
     pub(super) fn stopped_at(
         &mut self,
         stand: &mut Stand,

@@ -98,8 +98,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Finds where the value came from on which the recorded jump `at` depends; `None` where that
-    /// is not known.
+    /// Finds where the value came from that the recorded jump with the index `at` tests, in the run
+    /// with these `points`; `None` where that is not known.
     fn compared_by(
         &mut self,
         points: &[Point],

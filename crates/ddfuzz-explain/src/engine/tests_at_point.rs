@@ -200,7 +200,8 @@ impl Engine {
         Ok(continued.unwrap_or(Continued::Unapplied))
     }
 
-    /// Sets a breakpoint at an address of the stopped run, which forks made later inherit.
+    /// Sets a breakpoint at `address` in the stopped run of `stand`; forks that are made later have
+    /// it, too.
     pub(crate) fn stop_at(&self, stand: &mut Stand, address: u64) -> Result<(), EngineError> {
         Ok(stand.run.process.set_breakpoint(address)?)
     }
@@ -272,8 +273,8 @@ impl Engine {
         }
     }
 
-    /// Applies a plan (allocations, then writes) to a process; `None` where a block cannot be
-    /// allocated or a place cannot be written.
+    /// Sets variables in a process as `plan` says: allocates blocks, then writes. `None` if a block
+    /// cannot be allocated or a place cannot be written.
     fn apply(&mut self, plan: &Plan, process: &mut Process) -> Option<()> {
         let mut new = Vec::new();
         for size in &plan.allocations {
@@ -317,8 +318,8 @@ fn no_system_call() -> EngineError {
     EngineError::System(std::io::Error::new(std::io::ErrorKind::Unsupported, why))
 }
 
-/// Returns the bytes to write: all of `bytes`, or, with a mask, `before` with those bits of `bytes`
-/// that the mask selects.
+/// Returns the bytes that a write puts over `before`: without a mask `bytes`; with a mask the bits
+/// of `bytes` where the mask has ones, and those of `before` where it has zeros.
 fn merged(before: Vec<u8>, bytes: &[u8], mask: Option<&[u8]>) -> Vec<u8> {
     let Some(mask) = mask else {
         return bytes.to_vec();

@@ -36,7 +36,7 @@ struct Pending {
     is_set: bool,
 }
 
-/// What the run has shown so far about the memory.
+/// What a run has shown so far about the memory of which it is asked whether anything has set it.
 #[derive(Default)]
 struct Life {
     pending: Vec<Pending>,

@@ -46,7 +46,8 @@ impl TimeLimit {
         }
     }
 
-    /// Returns a limit with a quarter of the CPU time, for tests of which there are many.
+    /// Returns this limit with a quarter of its CPU time, for kinds of tests that are made in large
+    /// numbers.
     pub fn shorter(self) -> TimeLimit {
         TimeLimit {
             cpu: (self.cpu / 4).max(LEAST_TIME),
@@ -73,7 +74,8 @@ pub(crate) fn cpu_spent() -> Duration {
     clock(libc::CLOCK_THREAD_CPUTIME_ID) + TRACED.get()
 }
 
-/// Adds CPU time of a traced process to the sum of this thread.
+/// Adds `time`, the CPU time of a traced process, to the sum that this thread keeps for all
+/// processes that it has traced.
 pub(super) fn count_traced(time: Duration) {
     TRACED.set(TRACED.get() + time);
 }
@@ -97,8 +99,8 @@ pub(crate) struct Allowance {
     wall: Instant,
 }
 
-/// Largest number of times that the wall time of an explanation, or of a part of it, is as long as
-/// its CPU time. A machine that is busier than that ends it.
+/// Limit on the wall time of an explanation, or of a part of it, as a multiple of its limit on CPU
+/// time. On a machine that is busier than that, the explanation ends early.
 const BUSY: u32 = 4;
 
 impl Allowance {
@@ -121,7 +123,7 @@ impl Allowance {
         Allowance { cpu, ..self }
     }
 
-    /// Returns the allowance that ends as soon as this one or `other` does.
+    /// Returns a time limit that is over as soon as this one or `other` is.
     pub fn and(self, other: Allowance) -> Allowance {
         Allowance {
             cpu: self.cpu.min(other.cpu),
@@ -140,7 +142,8 @@ impl Allowance {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }
 
-    /// Returns an allowance of the time that is left of this one, divided by `divisor`.
+    /// Returns a time limit of a part of what is left of this one: the CPU time and the wall time
+    /// that are left, each divided by `divisor`.
     pub fn part(&self, divisor: u32) -> Allowance {
         self.parts(1, divisor)
     }
@@ -178,8 +181,8 @@ const INEXACT: Duration = Duration::from_millis(20);
 /// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.
 const LEAST_TIME: Duration = Duration::from_millis(20);
 
-/// Factor by which a process may exceed the wall time of its limit on a machine that is too busy to
-/// run it.
+/// On a machine that is too busy to run a process, the process is killed only after this many times
+/// its limit on wall time.
 const PATIENCE: u32 = 40;
 
 impl Deadline {
@@ -215,7 +218,7 @@ impl Deadline {
     }
 }
 
-/// A time limit on a process, which holds until it is dropped.
+/// A time limit that a process has at present; dropping this value ends the limit.
 pub struct Limit {
     watchdog: Watchdog,
 }

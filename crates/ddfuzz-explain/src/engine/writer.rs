@@ -318,9 +318,9 @@ impl Engine {
         }))
     }
 
-    /// Returns what made a write by the instruction at the address `code` of a library:
-    /// [`By::Input`] if the function there reads a file and only the input is open for reading,
-    /// else that function.
+    /// Returns what caused a write by the library's instruction at the address `code`: the input
+    /// ([`By::Input`]) if the library's function is one that reads files and no file but the input
+    /// is open for reading, else that function.
     fn by_library(&self, code: u64, process: &super::process::Process) -> By {
         let name = self.library_function(code);
         match is_reader(&name) && self.has_only_input_open(process) {
@@ -458,7 +458,8 @@ pub(super) fn watch(
     Ok(())
 }
 
-/// Splits a range of addresses into aligned pieces of 1, 2, 4 or 8 bytes.
+/// Splits the range of `size` bytes at `address` into aligned pieces of 1, 2, 4 or 8 bytes, each
+/// returned as address and size: what a debug register can watch.
 fn pieces(address: u64, size: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let (mut at, end) = (address, address + size);

@@ -135,10 +135,10 @@ impl Progress {
         }
     }
 
-    /// Ends the stages of runs before the search and of confirmations after it, because the budget
-    /// of time is used up. A stage does not end before its necessary run: one failing run of the
-    /// failing input (unless `is_shown`: the caller has seen it fail), one run of the passing
-    /// input, and one confirmation of each side that differs from its input.
+    /// Ends the runs before the search, or the confirmations after it, because the budget of time
+    /// is used up. Runs that are necessary are still made: one failing run of the failing input
+    /// (not if the caller has seen it fail: `is_shown`), one run of the passing input, and one
+    /// confirmation of each side that the search has changed.
     pub fn end_by_time(&mut self, is_shown: bool) {
         self.advance_stages();
         if self.moved.is_some() {
@@ -170,8 +170,8 @@ impl Progress {
         self.stage = next;
     }
 
-    /// Returns true if `side` was run at least once after the search, to confirm its outcome, or if
-    /// it is still the input with which the search began, which was run before. Else returns false.
+    /// Returns true if `side` was run again after the search, to confirm its outcome, or needs no
+    /// such run because it is still the input with which the search began. Else returns false.
     fn is_run_again(&self, side: Side) -> bool {
         let sides = &self.sides;
         match side {
@@ -208,7 +208,8 @@ impl Progress {
         failing.min(self.confirmed_passing.tries) >= needed
     }
 
-    /// Returns how many times each side has to be run again at the end, to confirm its outcome.
+    /// Returns how many times the passing input, and how many times the failing one, has to be run
+    /// again at the end of the search, to confirm its outcome.
     fn confirmations(&self) -> u64 {
         match self.least_confirmations {
             Some(least) => confirmations(self.sides.counts.executed, least),

@@ -50,7 +50,8 @@ impl Subject {
         }
     }
 
-    /// Returns the kind of the deltas: bytes, edits, or the single bytes of edits.
+    /// Returns what the deltas between the two inputs are: bytes, edits, or the single bytes of
+    /// edits.
     pub fn units(&self) -> Units {
         self.units
     }

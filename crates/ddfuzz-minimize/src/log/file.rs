@@ -244,8 +244,8 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Checks whether the content of the log is damaged, or cannot be that of a log of this
-    /// version; the file could be read, and is not that of another minimization.
+    /// Returns true if the log itself is at fault: it is empty, damaged, or of another version of
+    /// the format. False if it cannot be read or written, or belongs to another minimization.
     pub fn is_damage(&self) -> bool {
         match self {
             LogError::Malformed { .. } | LogError::Version { .. } | LogError::Empty => true,

@@ -244,8 +244,9 @@ impl StartLine {
         self.repeats.then(|| self.confirms.unwrap_or(AGREEING))
     }
 
-    /// Records the structure that the user chose instead of the one that was recognized: its name,
-    /// or [`NO_STRUCTURE`]. `None` keeps the recognized one; searches other than `full` use none.
+    /// Records the structure of the input by which the search `full` works: `chosen` is the name
+    /// that the user gives, or [`NO_STRUCTURE`] for none; `None` keeps the structure that was
+    /// recognized. Other searches use no structure.
     pub fn use_structure(&mut self, chosen: Option<&str>) {
         if let Some(name) = chosen.filter(|_| self.search == Full::NAME) {
             self.structure = (name != NO_STRUCTURE).then(|| name.to_owned());

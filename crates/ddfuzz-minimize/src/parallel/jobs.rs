@@ -85,9 +85,9 @@ impl Jobs {
         }
     }
 
-    /// Returns true if the job `id`, which runs a text in the manner `manner`, has an answer that
-    /// makes the predictions of later runs wrong, such as FAIL; false if the answer is another one
-    /// or not known yet.
+    /// Returns true if the job `id` has run and its outcome makes the predictions of later runs
+    /// wrong, because its text becomes the new best; false if its outcome is another one or not
+    /// known yet. `manner` says how, and for what purpose, the text is run.
     pub fn invalidates(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
             Some(JobState::Done(Some(answer))) => manner.invalidates_prediction(answer.outcome),
@@ -135,7 +135,8 @@ impl Jobs {
         }
     }
 
-    /// Takes the slips (crashes of other bugs) that given-up jobs have found since the last call.
+    /// Takes the slips (crashes of other bugs) that jobs have found whose answers were no longer
+    /// needed, as far as they were not taken before.
     pub fn unclaimed_slips(&mut self) -> Vec<Slip> {
         std::mem::take(&mut self.unclaimed_slips)
     }

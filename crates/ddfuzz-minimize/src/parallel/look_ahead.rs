@@ -27,8 +27,8 @@ pub(super) struct TestCost {
 }
 
 impl TestCost {
-    /// Makes a cost model by which workers run tests ahead if their median wall time is at least
-    /// `worth`.
+    /// Makes an empty cost model. Workers shall run tests ahead if the median wall time of a test
+    /// is at least `worth`.
     pub fn new(worth: Duration) -> TestCost {
         TestCost {
             worth,
@@ -50,10 +50,11 @@ impl TestCost {
         costs.push_back(cost);
     }
 
-    /// Checks whether workers should run predicted tests ahead now; `fresh` asks for tests in fresh
-    /// processes. Once they do, they continue until tests take less than half of the required time,
-    /// because the search is cloned whenever they begin. A single slow test is no reason to begin,
-    /// because it may have waited for a processor.
+    /// Checks whether workers should run predicted tests ahead now: whether most of the last tests
+    /// took at least the wall time given to `new`. Half of that time suffices if workers do so
+    /// already, because the search is cloned whenever they begin. The first few tests must take
+    /// longer, because a single slow one may have waited for a processor. `fresh`: tests in fresh
+    /// processes are asked for.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let costs = match fresh && !self.fresh.is_empty() {
             true => &self.fresh,

@@ -36,7 +36,8 @@ pub type MakeOracle<'a> = dyn Fn() -> Result<BoxedOracle<'a>, OracleError> + Syn
 /// to pass a test to another thread.
 const WORTH: Duration = Duration::from_micros(200);
 
-/// The worker threads of one minimization: their number, and how they get their oracles.
+/// What the worker threads of one minimization need: how many there are, the oracle of the first
+/// one, and how the others make theirs.
 pub struct Workers<'a> {
     first: Mutex<BoxedOracle<'a>>,
     make: &'a MakeOracle<'a>,

@@ -77,8 +77,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Starts one more worker thread, up to the requested number, if the tests so far have taken
-    /// long enough.
+    /// Starts one more worker thread, unless the requested number is reached or the tests so far
+    /// have not yet taken long enough to be worth a thread.
     fn start_worker(&mut self) {
         let number = u32::try_from(self.started.max(1)).unwrap_or(u32::MAX);
         let cost = self.workers.worth.saturating_mul(START_COST);
@@ -132,9 +132,9 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Predicts the next runs of the minimization, whose state is `progress`, and gives them to the
-    /// workers as jobs, until `room` predicted jobs are open. Does nothing if an answer has shown
-    /// that the prediction was wrong.
+    /// Predicts the next runs of the minimization whose state is `progress`, and gives them to the
+    /// workers as jobs, until `room` predicted jobs are open. Does nothing if the outcome of a
+    /// predicted run has shown that the prediction of the later ones is wrong.
     fn look_ahead(&mut self, progress: &Progress<'_>, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
@@ -217,8 +217,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         first.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the test or check that is due in the caller's thread, by the oracle that the first
-    /// worker also uses, and returns the answer; `None` if none is due.
+    /// Runs the test or check that `progress` asks for next in the caller's thread, by the oracle
+    /// that the first worker also uses. Returns the answer; `None` if none is asked for.
     fn in_this_thread(
         &mut self,
         progress: &Progress<'_>,
@@ -338,7 +338,7 @@ pub(super) enum WorkerReport {
     Gone,
 }
 
-/// Where a worker gets the oracle that runs its jobs.
+/// How a worker gets the oracle by which it runs tests: it shares the first one or makes its own.
 pub(super) enum OracleSource<'a, 'o> {
     /// The worker shares the first oracle, which also answers in the caller's thread.
     First(&'a Mutex<BoxedOracle<'o>>),

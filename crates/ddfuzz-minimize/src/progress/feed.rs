@@ -202,8 +202,9 @@ impl Progress<'_> {
         Ok(())
     }
 
-    /// Checks that a logged test has the source (run, cache or prediction) and the outcome that
-    /// follow from earlier lines for the pending candidate. `Err` explains the difference.
+    /// Checks a test line against what is known of the pending candidate: if its outcome follows
+    /// from earlier lines, without a run or by votes, the line must have this outcome and say so.
+    /// `Err` explains the difference.
     fn agree_on_source(&self, line: &TestLine) -> Result<(), String> {
         let known = self.texts.pending().and_then(|pending| pending.known());
         match (known, line.source) {

@@ -48,7 +48,8 @@ impl Repeats {
         }
     }
 
-    /// Returns the text to run next: the best without one byte, whose removal is run again.
+    /// Returns the text to run next: the best text without one byte. An earlier test of it did not
+    /// fail, and is repeated here.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

@@ -148,8 +148,9 @@ impl Trace {
         Some(self.excerpt_of(around)?.0)
     }
 
-    /// Reads the source lines around the crash, and the index of the stack frame that they belong
-    /// to (`None` for the innermost one, and for a location taken from the crash message).
+    /// Reads the source lines around the crash, `around` of them before and after it. Returns them
+    /// with the index of the stack frame that they belong to (`None` for the innermost one, and for
+    /// a location taken from the crash message).
     fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
         places.find_map(|(place, frame)| {

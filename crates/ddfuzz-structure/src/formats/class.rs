@@ -349,8 +349,10 @@ impl Class<'_> {
         Some((nodes, at))
     }
 
-    /// Reads the body of an attribute `Code`: maximum numbers of stack values and locals,
-    /// instructions, exception handlers, and attributes.
+    /// Reads the attribute `Code` of a method at offset `at`: maximum numbers of stack values and
+    /// locals, instructions, exception handlers, and attributes. Returns its tree nodes and the
+    /// offset after it; `None` if it is cut off or malformed. `around` is the group of nodes in
+    /// which it lies.
     fn code(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let size = Encoding::Big(4).read_at(self.text, at + 4)?;
         let start = at + 8;

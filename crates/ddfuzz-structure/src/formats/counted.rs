@@ -24,12 +24,11 @@ const FEWEST: usize = 4;
 /// Minimum size, in bytes, of a string with its size in front if it is the only such string of a
 /// text; a shorter one may be chance.
 const SINGLE: usize = 16;
-/// Maximum share of misfits, as a divisor: a style of strings fits a text only if the numbers that
-/// look like the size of a string, but are followed by none, are at most the number of its strings
-/// in the text divided by this number.
+/// A style of strings fits a text only if the text has at least this many such strings for each
+/// misfit, that is, each number that looks like the size of a string but is followed by none.
 const MISFITS: usize = 8;
-/// Minimum number of strings that must follow each other directly in a text, for them not to be
-/// taken for chance, if they take less than three quarters of the text.
+/// Strings that take less than three quarters of a text are taken for chance, unless at least this
+/// many of them follow each other directly.
 const CHAIN: usize = 3;
 
 /// A way to write strings with their sizes: the bytes `before`, the size in digits, the bytes
@@ -223,9 +222,10 @@ pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     is_meant.then(|| string_nodes(reader, text, style, &strings))
 }
 
-/// Returns the tree nodes of `text`: a deletable part for each of `strings`, and the lines between
-/// them. A number directly before the first of `n` successive strings is taken for a count of
-/// strings if it is at most `n`; it is computed anew when counted strings are deleted.
+/// Returns the tree nodes of `text`: a deletable part for each of `strings`, which are written in
+/// the style `style`, and the lines between them. A number directly before `n` successive strings
+/// is taken for a count of the next strings if it is at most `n`; it is computed anew when some of
+/// these are deleted.
 fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Counted]) -> Vec<Node> {
     let mut nodes = Vec::new();
     let (mut at, mut next) = (0, 0);

@@ -348,7 +348,7 @@ impl<'a> Layout<'a> {
         Some((nodes, size))
     }
 
-    /// Reads a subtable of the lookup that is being read, whose type is in `kind`.
+    /// Reads the subtable at offset `at` of the present lookup; returns its nodes and its size.
     fn subtable(
         &mut self,
         reader: &mut Reader,
@@ -588,10 +588,9 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the tree nodes of the coverage table at offset `at`, a list of the glyphs to which a
-    /// subtable applies, singly or in ranges; and its size in bytes. Each glyph or range is a
-    /// deletable part. If `tie` is not 0, records in `scope` that the elements of lists with the
-    /// same number `tie` are deleted together with these glyphs. `None` if the table cannot be
-    /// read.
+    /// subtable applies (singly or in ranges), and its size in bytes. Each glyph or range is a
+    /// deletable part. If `tie` is not 0, notes the glyphs in `scope`: the elements of lists with
+    /// the same `tie` are deleted together with them. `None` if the table cannot be read.
     fn coverage(
         &mut self,
         reader: &mut Reader,

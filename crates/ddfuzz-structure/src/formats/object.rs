@@ -21,7 +21,8 @@ pub struct Region {
     pub group: Group,
 }
 
-/// State of reading an object file or program: the regions made so far.
+/// What is known while an object file or program is read: its bytes, its byte order, and the
+/// regions and strings found so far.
 pub struct Object<'a> {
     pub text: &'a [u8],
     pub big: bool,

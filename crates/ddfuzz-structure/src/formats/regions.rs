@@ -38,8 +38,8 @@ impl Regions {
         is_free
     }
 
-    /// Returns the region that begins at offset `start` as what it becomes in the tree of the file,
-    /// a group of nodes, so that the caller can change that; `None` if no region begins there.
+    /// Returns, to be changed, the group of nodes that stands in the tree for the region that
+    /// begins at offset `start`; `None` if no region begins there.
     pub fn group_at(&mut self, start: usize) -> Option<&mut Group> {
         self.0.get_mut(&start).map(|(_, group, _)| group)
     }
@@ -57,8 +57,9 @@ impl Regions {
         }
     }
 
-    /// Calls `read` with the range and the label (id in the file's tree) of each region; the nodes
-    /// that it returns become those of the region's group. Returns `None` as soon as `read` does.
+    /// Fills the groups of all regions: calls `read` with the range and the label (id in the file's
+    /// tree) of each, and puts the nodes that it returns into the region's group. Returns `None` as
+    /// soon as `read` does.
     pub fn read(
         &mut self,
         mut read: impl FnMut(Range<usize>, Label) -> Option<Vec<Node>>,

@@ -360,10 +360,10 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Returns the tree nodes of the b-tree page with the number `page`: header, cell pointers,
-    /// free space, and cells; `None` if it is no b-tree page. Appends to `children` an element for
-    /// each page to which this page refers: its number, how it is deleted, and true if it is an
-    /// overflow page.
+    /// Returns the tree nodes of the b-tree page with the number `page` and the content `bytes`:
+    /// header, cell pointers, free space, and cells; `None` if it is no b-tree page. Appends to
+    /// `children`, for each page to which this one refers, its number, how it is deleted, and
+    /// whether it is an overflow page. `is_schema`: the page belongs to the schema table.
     fn tree_page(
         &mut self,
         reader: &mut Reader,

@@ -33,9 +33,9 @@ struct Entry {
 }
 
 /// Rewrites the database `text` without free pages, with each b-tree in as few pages as its rows or
-/// entries need. Returns a database to take apart, whose pages are so large that, if possible, no
-/// row needs overflow pages, and a function that rewrites such a database, after deletions in it,
-/// with pages of the size in `text`. `None` if a b-tree cannot be read, or if the database has
+/// entries need, and returns it to be taken apart: its pages are so large that, if possible, no row
+/// needs overflow pages. Also returns a function that gives such a database, after deletions in it,
+/// pages of the size in `text`. `None` if a b-tree cannot be read, or if the database has
 /// pointer-map pages (auto-vacuum).
 pub fn compact(text: &[u8]) -> Option<(Vec<u8>, Write)> {
     let (size, usable) = page_sizes(text)?;
@@ -212,8 +212,9 @@ impl<'a> Source<'a> {
         (own.is_table == around.is_table).then_some(())
     }
 
-    /// Reads a row or entry from the bytes of its cell, after the number of the left child page;
-    /// reads its record to the end, also from overflow pages.
+    /// Reads a row of a table, or an entry of an index, from `cell`: the bytes of its cell after
+    /// the number of the left child page. The rest of its record is read from overflow pages.
+    /// `None` if it is cut off. `kind` is the kind of the page.
     fn entry(&mut self, kind: Kind, mut cell: &[u8]) -> Option<Entry> {
         let (stated, width) = Encoding::VarintBig.read(cell)?;
         let stated = usize::try_from(stated).ok()?;
@@ -261,8 +262,8 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Writes the b-tree of the rows or entries `entries`, with the page `root` as its root; `None`
-    /// if it would be too deep.
+    /// Writes the b-tree of `entries`, which are rows of a table (`is_table`) or entries of an
+    /// index, with the page `root` as its root; `None` if it would be too deep.
     fn tree(&mut self, is_table: bool, entries: &[Entry], root: usize) -> Option<()> {
         let cells = entries.iter().map(|entry| Cell {
             child: None,

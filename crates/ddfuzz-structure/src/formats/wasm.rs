@@ -103,7 +103,8 @@ fn skip(text: &[u8], at: usize, size: usize) -> Option<usize> {
     at.checked_add(size).filter(|end| *end <= text.len())
 }
 
-/// Returns the offset after `count` LEB128 numbers, the first of which is at offset `at`.
+/// Returns the offset after `count` successive LEB128 numbers, the first of which is at offset
+/// `at`; `None` if one is cut off.
 fn skip_numbers(text: &[u8], mut at: usize, count: usize) -> Option<usize> {
     for _ in 0..count {
         at = number(text, at)?.1;

@@ -126,8 +126,8 @@ impl CutOffRequest {
         let _ = self.word.compare_exchange(0, cut as u8, set, fetch);
     }
 
-    /// Takes the request to interrupt the run, and returns the reason; `None` if nothing was
-    /// requested, or the request was taken before.
+    /// Takes the watchdog's request to interrupt the run, so that it is obeyed only once, and
+    /// returns its reason; `None` if there is none, or it was taken before.
     pub(crate) fn take(&self) -> Option<Cut> {
         decode(self.word.fetch_or(TAKEN, Ordering::AcqRel))
     }
@@ -137,8 +137,8 @@ impl CutOffRequest {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 
-    /// Notes that a process of the run has stopped itself, so that it may not react to the
-    /// watchdog's signal.
+    /// Notes that a process of the run has stopped itself (by a signal such as SIGSTOP), so that it
+    /// may not react to the signal by which the watchdog interrupts it.
     fn note_stopped(&self) {
         self.stopped.store(true, Ordering::Release);
     }
@@ -148,8 +148,8 @@ impl CutOffRequest {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Returns the reason why the watchdog requested to interrupt the run, whether or not the
-    /// request was taken; `None` if nothing was requested.
+    /// Returns the reason for which the watchdog asked to interrupt the run, also if the tracer has
+    /// obeyed already; `None` if it has not asked.
     pub(crate) fn given(&self) -> Option<Cut> {
         decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }

@@ -18,8 +18,8 @@ use crate::unwind::{Place, Step, WalkStart, walk_up_to};
 /// recursion as a whole.
 const MOST: usize = 4096;
 
-/// Maximum number of calls that a crash record of a hang keeps of those that are inside the call
-/// that does not return, on the stack.
+/// Of a hanging thread's stack, a crash record keeps at most this many of the calls that are inside
+/// the call that does not return.
 const INSIDE: usize = 32;
 
 /// One active call on the stack of a thread: a stack frame.
@@ -72,8 +72,8 @@ impl Level {
         self.frame.as_ref().is_some_and(|frame| !frame.runtime)
     }
 
-    /// Checks whether the function of this call has called another one that has not returned, so
-    /// that a return address into it is on the stack.
+    /// Checks whether the function of this stack frame waits for a function that it has called: the
+    /// stack then has a return address into it.
     pub fn has_called(&self) -> bool {
         self.step.address != self.place.pc
     }

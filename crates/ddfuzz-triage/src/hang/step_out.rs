@@ -34,8 +34,9 @@ const HOPS: usize = 40;
 /// Maximum number of times that deeper calls of the same function may hit the breakpoint at which a
 /// call's return is detected; after that, the call counts as endless, because each hit takes long.
 const PASSES: u32 = 500;
-/// Maximum number of times that deeper calls of the same function may leave the loop whose exits
-/// are watched; after that, its exits are no longer watched.
+/// If this many times a deeper call of the same function has left the loop, whose exits have
+/// breakpoints, the breakpoints are removed: so recursive a function is not identified by one of
+/// its loops.
 const STRAYS: u32 = 100;
 /// Maximum number of attempts to read the whole stack of a hanging thread.
 const READINGS: u32 = 5;
@@ -109,9 +110,10 @@ enum TrapHit {
 }
 
 impl Tracer<'_> {
-    /// Returns a snapshot that identifies a hang in which no thread runs: it has the stack of the
-    /// thread for which the others wait; `None` if the run ended too early. `slept_at` has the
-    /// thread that the watchdog interrupted and its stack at that moment.
+    /// Returns a snapshot that identifies a hang in which all threads sleep: the stack of the
+    /// thread for which the others wait. `None` if the run ended too early. `slept_at` has the
+    /// thread that the watchdog interrupted, and its stack at that moment, which is used if it is
+    /// this thread.
     pub(super) fn name_sleeping_hang(
         &mut self,
         slept_at: Option<(Pid, Stack)>,
@@ -224,8 +226,8 @@ impl Tracer<'_> {
         Ok(stuck)
     }
 
-    /// Returns the loops in the function of the stack frame `level`; empty if `test` does not
-    /// search for loops.
+    /// Returns the loops in the function of the stack frame `level`; empty if there is no such
+    /// frame, or if `test` asks only for calls that do not return and not for endless loops.
     fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
         let level = level.filter(|_| test.loops);
         level
@@ -329,9 +331,9 @@ impl Tracer<'_> {
         Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Handles a stop, with the wait status `status`, of any thread of the run during the wait
-    /// `waiting`. Returns what the stop shows if the thread that is waited for has returned from
-    /// its call or left its loop; else resumes the stopped thread.
+    /// Handles a stop of the thread `thread` with the wait status `status`, while a call is awaited
+    /// to return or a loop to end (`waiting`). Returns what has happened if the stop shows that it
+    /// has; else resumes the thread and returns `None`.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap
@@ -370,8 +372,8 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    /// Returns the state in which a search for the call that does not return begins: at the
-    /// innermost call of `stack`, with no loop known.
+    /// Returns the beginning of a search for the call that does not return: at the innermost call
+    /// of `stack`, without a known loop.
     fn at_innermost(stack: Stack) -> StuckCall {
         StuckCall {
             stack,
@@ -380,14 +382,14 @@ impl StuckCall {
         }
     }
 
-    /// Checks whether the search has come to the outermost frame that could be read, although the
-    /// stack has further frames.
+    /// Checks whether the search for the call that does not return has come to the outermost frame
+    /// that could be read, although the stack goes on.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }
 
-    /// Returns the stack frames of the call that the search has reached and of its caller; `None`
-    /// if the caller is not known.
+    /// Returns two stack frames: that of the call which the search for the endless call has
+    /// reached, and that of its caller; `None` if there is no known caller.
     fn call(&self) -> Option<(Level, Level)> {
         let level = |at: usize| self.stack.levels.get(at).cloned();
         level(self.level).zip(level(self.level + 1))
@@ -416,8 +418,8 @@ impl Waiting<'_> {
         }
     }
 
-    /// Returns the breakpoint of this wait that the stopped thread `thread` hit; `None` if it
-    /// stopped for another reason.
+    /// Returns the breakpoint by which the thread `thread` has stopped, among those that were set
+    /// to see the awaited call return or the loop end; `None` if it stopped for another reason.
     fn breakpoint_met(&self, thread: Pid) -> Option<Breakpoint> {
         let of_the_call = match self.trap {
             Trap::Breakpoint(breakpoint) => Some(breakpoint),

@@ -15,8 +15,8 @@ use ddfuzz_exec::tracing::{poll, resume};
 /// CPU time from which on a thread counts as running, when the hanging thread of a run is searched
 /// by observing all threads for a while.
 const TELLING: Duration = Duration::from_millis(20);
-/// CPU time below which a thread counts as idle, when the hanging thread of a run is searched by
-/// observing all threads for a while.
+/// When all threads of a hanging process are observed for a while to find the one that hangs, a
+/// thread that has used less CPU time than this counts as idle.
 const NOTHING: Duration = Duration::from_millis(2);
 /// Maximum wall time for which the CPU time of a run's threads is observed to find the one that
 /// hangs.
@@ -139,7 +139,8 @@ pub(super) struct StoppedThread {
 }
 
 impl StoppedThread {
-    /// Resumes the thread and delivers the signal that it was about to receive.
+    /// Resumes the stopped thread, and delivers the signal at which it was stopped, if there was
+    /// one.
     pub fn resume(self) {
         resume(libc::PTRACE_CONT, self.tid, self.signal);
     }

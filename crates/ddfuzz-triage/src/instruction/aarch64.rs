@@ -35,8 +35,8 @@ pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64,
     Some((register(32)?, register(31)?, register(29)?))
 }
 
-/// Returns (return address, caller's stack pointer) of the call that the thread with these
-/// registers has just made; the return address is in the link register.
+/// Returns the return address and the caller's stack pointer of the call that the thread with these
+/// registers has just made. Never `None` on AArch64: the link register holds the return address.
 pub(crate) fn pushed_return(registers: &Registers, _memory: &mut dyn Memory) -> Option<(u64, u64)> {
     Some((registers.lr, registers.sp))
 }

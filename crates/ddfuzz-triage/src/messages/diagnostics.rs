@@ -44,9 +44,9 @@ impl Diagnostics {
         Diagnostics::of_process(ended, said, |_| true)
     }
 
-    /// Parses the output `said` of a run for messages, as [`Diagnostics::of`] does, but takes a
-    /// report on stderr only if the process that died may have the sanitizer, as `may_have` tells;
-    /// any other process has printed the text itself.
+    /// Parses the output `said` of a run that ended with `ended`, as [`Diagnostics::of`] does. A
+    /// sanitizer's report on stderr counts only if `may_have` says that the process that died may
+    /// contain this sanitizer; otherwise the program has printed that text itself.
     pub fn of_process(
         ended: Ended,
         said: CrashMessages,
@@ -235,8 +235,8 @@ pub fn assertion(said: &str) -> Option<String> {
     Some(without_numbers(&rest[..end]))
 }
 
-/// Returns the last line of a text that is not blank, without the numbers in it; `None` if all
-/// lines are blank.
+/// Returns the last line of a text that is not blank, with its numbers taken out, so that it is the
+/// same in each run; `None` if all lines are blank.
 pub fn last_line(said: &str) -> Option<String> {
     said.lines()
         .rev()

@@ -224,7 +224,7 @@ pub struct FuzzerOutput {
     last: VecDeque<String>,
 }
 
-/// What stands in front of the path of a failing input in libFuzzer's output.
+/// Text in libFuzzer's output after which the path of a failing input follows.
 const WRITTEN: &[u8] = b"Test unit written to ";
 
 impl FuzzerOutput {

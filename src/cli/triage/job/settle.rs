@@ -61,8 +61,8 @@ impl SmallestFiles {
     }
 
     /// Returns the index of the smallest file of the crash variant with the index `variant`; `None`
-    /// if it has no file left. Files whose inputs belong to another variant now are removed on the
-    /// way.
+    /// if it has no file left. Takes files whose inputs belong to another variant by now off the
+    /// variant's list.
     fn least(&mut self, progress: &TriageState, variant: usize) -> Option<usize> {
         let files = self.files.get_mut(&variant)?;
         while let Some(Reverse((_, at))) = files.peek() {

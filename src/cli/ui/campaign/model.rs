@@ -104,8 +104,8 @@ pub struct ScreenModel {
 }
 
 impl ScreenModel {
-    /// Creates the state of the full screen at the beginning of a campaign: overview page, no
-    /// groups.
+    /// Creates the state of the full screen as a campaign begins: the overview page, without
+    /// groups. `heading` says what is fuzzed and how, `palette` has the styles.
     pub fn new(heading: Heading, palette: Palette) -> ScreenModel {
         let clean = |text: &str| printable(text);
         ScreenModel {
@@ -636,8 +636,9 @@ fn rate(first: &Sample, last: &Sample) -> Option<f64> {
     (time > 0).then(|| runs as f64 * 1000.0 / time as f64)
 }
 
-/// Returns the value at `x` on the line that connects `points`, given as (x, y) and sorted by x, by
-/// straight pieces. Before the first and after the last point, that point's y.
+/// Returns the y at `x` of the line that connects `points` (pairs of x and y, sorted by x) by
+/// straight pieces. Before the first and after the last point, returns that point's y; 0 without
+/// points.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let behind = points.partition_point(|(at, _)| *at < x);
     match (points.get(behind.wrapping_sub(1)), points.get(behind)) {

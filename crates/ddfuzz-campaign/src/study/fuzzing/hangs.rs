@@ -18,8 +18,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Greatest number of runs over their time limit, for one utility, that are repeated with a longer
 /// limit to tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
-/// If this many runs stopped at one position in the program have ended within a longer limit, later
-/// runs stopped there count as slow and are not repeated.
+/// If this many runs that exceeded the time limit at one position in the program have ended within
+/// a longer limit, later runs that exceed it there count as slow, and are not repeated.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
 /// What is known of one utility's runs over their time limit, by their position in the program:

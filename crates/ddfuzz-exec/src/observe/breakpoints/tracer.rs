@@ -122,7 +122,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles the first stop of a new thread or process of the traced program.
+    /// Handles the first stop of a new thread or process of the traced program. If its parent has
+    /// announced it as a process, it goes on without breakpoints and untraced. Otherwise it stays
+    /// stopped until its parent says what it is.
     fn handle_start(&mut self, tid: Pid) {
         if self.forked.remove(&tid) {
             self.detach_unobserved(tid);
@@ -254,9 +256,10 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Emulates a comparison callback at whose first instruction a thread has stopped: records the
-    /// operands and lets the thread return at once, since the callback does nothing else. Returns
-    /// false if the return address cannot be read.
+    /// Emulates a comparison callback at whose first instruction the thread `tid` has stopped:
+    /// records the operands, which are in its registers as the callback's `kind` says, and lets it
+    /// return at once, since the callback does nothing else. Returns false if the return address
+    /// cannot be read.
     fn call(
         &mut self,
         kind: HookKind,
