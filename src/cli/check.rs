@@ -541,7 +541,8 @@ fn gone(target: &Target) -> Option<&Path> {
 struct Recorded(HashMap<String, TargetRecord>);
 
 impl Recorded {
-    /// Reads the targets of all campaigns; returns an empty map if they are all the same.
+    /// Returns the target of each campaign in the output directory, by the campaign's id; none if
+    /// all are on the same target.
     fn of(reader: &Reader) -> Result<Recorded, Failure> {
         let file = reader.campaigns()?;
         let records = file

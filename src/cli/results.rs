@@ -472,8 +472,8 @@ fn holds_no_test(log: &Path) -> bool {
 /// Suffix of the name of a log, after that of the result file.
 const LOG_ENDING: &str = ".log.jsonl";
 
-/// Suffix of the file that holds a result which is to be printed (`-o -`) until the minimization
-/// ends, after the name of the log.
+/// Suffix of the file in which a result stays until the minimization ends and prints it (`-o -`):
+/// it is added to the name of the log.
 const PRINTED_ENDING: &str = ".ddfuzz-stdout";
 
 /// Returns the folder for the inputs of slips (other crashes than the minimized one) that the

@@ -26,8 +26,10 @@ use std::collections::HashSet;
 use ddfuzz_exec::{Target, TargetRecord, Way};
 use ddfuzz_store::{Build, Campaign, CampaignFile, Entry, Kind, Reader, StoreError};
 
-/// Which failures of an output directory were found on one target, and which of its groups are gone
-/// with the last build. The documentation of the module has the rule.
+/// What the failures in an output directory have to do with one target: which of them count as
+/// found on it, and which of its groups are gone, that is, did not fail when they were checked with
+/// the last build. A failure counts as found on the target if its record names a campaign on the
+/// target.
 #[derive(Debug)]
 pub struct Finders {
     /// Which failures count as found on the target; `None` if all failures of the directory do.

@@ -339,8 +339,9 @@ static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)
 /// The stamp of a file, and the time of the last change of its metadata.
 type DatedStamp = (FileStamp, SystemTime);
 
-/// Returns the stamp of a file, and the time of the last change of its metadata, which programs
-/// cannot set as they like; `None` if the file cannot be accessed.
+/// Returns the stamp of the file at `path` (device, inode, size and modification time), and the
+/// time of the last change of its metadata, which programs cannot set as they like; `None` if the
+/// file cannot be accessed.
 fn file_stamp(path: &Path) -> Option<DatedStamp> {
     let stamp = FileStamp::at(path)?;
     let facts = path.metadata().ok()?;

@@ -450,10 +450,10 @@ fn inside_merge(
     }
 }
 
-/// Searches the earlier changes that the found changes `kept` of a commit need to make the old
-/// version fail (*interference*): bisects the history before version `last` and searches the
-/// commits found, until the old version fails with all of them. Then leaves out those that are not
-/// needed, ends the log, and returns the result.
+/// Searches the earlier changes that the changes `kept` of one commit need to make the old version
+/// fail (*interference*). As long as the old version does not fail with all changes found, bisects
+/// the history before version `last` and searches the commit that this leads to. Then leaves out
+/// changes that are not needed, ends the log, and returns the result.
 fn with_partners(
     session: &mut Session<'_>,
     history: &History<'_>,

@@ -377,7 +377,8 @@ impl Findings {
         }
     }
 
-    /// Adds `units`, which one recursive call found to cause the failure, to the results.
+    /// Adds `units`, the result of one recursive call of the algorithm, to the results: changes
+    /// that together cause the failure.
     pub fn add(&mut self, units: Config) {
         self.found.push(units);
     }

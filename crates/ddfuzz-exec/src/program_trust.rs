@@ -125,11 +125,11 @@ pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 type ProgramFile = (u64, u64, u64, i64, i64);
 
 impl ProgramTrust {
-    /// Returns the record of the program at `path`, which all executors of this process share. A
-    /// program that was built again has a new record. Runs whose start is frozen (`is_frozen`: they
-    /// share random numbers, times and process id) have a separate one: they begin later, and may
-    /// be fast where the others are slow. If the file cannot be read, returns an empty record that
-    /// is not shared.
+    /// Returns what runs of the program at `path` have shown about running many inputs in one
+    /// process, a record that all executors of this process share. A program that was built again
+    /// has a new record. Runs whose start is frozen (`is_frozen`: they share random numbers, times
+    /// and process id) have a separate one: they begin later, and may be fast where the others are
+    /// slow. If the file cannot be read, returns an empty record that is not shared.
     pub(crate) fn of(path: &Path, is_frozen: bool) -> ProgramTrust {
         static KNOWN: LazyLock<Mutex<HashMap<(ProgramFile, bool), ProgramTrust>>> =
             LazyLock::new(Mutex::default);

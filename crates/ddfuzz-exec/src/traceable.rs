@@ -616,8 +616,9 @@ impl Drop for Traced {
     }
 }
 
-/// The target prepared again for each reason to run inputs again, with a separate fork server whose
-/// environment has the settings for that reason. A server starts when it is first needed.
+/// The target, prepared again for each [`RerunReason`], such as a search for memory leaks: a
+/// separate fork server has the settings for that reason in its environment. Each server starts
+/// when it is first needed.
 pub(crate) struct Reruns {
     target: Target,
     way: Way,

@@ -145,10 +145,10 @@ pub fn start_with_tracer(
     }
 }
 
-/// Starts the `main` of a target where [`start`] would call its entry function, if the program has
-/// no coverage counters and no libFuzzer: runs of a `main` can report which basic blocks they reach
-/// and how much input they read. `None` for other targets. Fails when the program is missing or
-/// cannot be executed.
+/// Starts the `main` of a target whose entry function [`start`] would call, so that runs can report
+/// which basic blocks they reach and how much input they read: an entry function without coverage
+/// counters and without libFuzzer cannot. `None` for other targets. Fails when the program is
+/// missing or cannot be executed.
 pub fn start_uncounted(target: &Target) -> Result<Option<Started>, ExecError> {
     match part_to_run(target)? {
         RunPart::Entry { is_plain: true, .. } => {

@@ -21,12 +21,12 @@ const TELLING: usize = 3;
 /// mutants and conditions together.
 const MOST: usize = NAMED + CONDITIONS;
 
-/// Adds to the statements `found` those at which a change averts the failure, and returns all, each
-/// once. The first mutant is put first, unless it is in `main`, or a run has tested the first of
-/// `found`; the other mutants follow the first of `found`, those in `main` last. If no mutant is
-/// named, up to [`CONDITIONS`] conditions follow it instead, with which the failing statement is
-/// still reached. If fewer than [`MOST`] statements are named then, one condition is added with
-/// which it is reached less often, and the statement that tells failing runs from others.
+/// Adds statements at which a change averts the failure to the statements `found`, and returns all,
+/// each once. The mutant that is named first stands before `found`, unless it is in `main` or a run
+/// has tested the first of `found`; other mutants follow the first of `found`. If there are no
+/// mutants, up to [`CONDITIONS`] conditions of the run stand there instead, with which the failing
+/// statement is still reached. If all are fewer than [`MOST`], a condition with which it is reached
+/// less often follows, and the statement that tells failing runs from others.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =

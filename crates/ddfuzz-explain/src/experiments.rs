@@ -261,8 +261,9 @@ impl Runs {
         all
     }
 
-    /// Tests the variables that [`fresh`](Runs::fresh) returns, one at a time, and returns the
-    /// first one that alone makes the passing run fail; `None` where none does.
+    /// Tests one at a time the variables that are most likely to be the cause at a point
+    /// ([`fresh`](Runs::fresh)), and returns the first one that alone makes the passing run fail;
+    /// `None` where none does.
     fn first_failing(
         &mut self,
         at: &mut AtPoint<'_>,

@@ -295,7 +295,7 @@ pub struct SimilarInput {
 }
 
 impl SimilarInput {
-    /// Returns the passing input itself.
+    /// Makes a [`SimilarInput`] of the passing input `input`, unchanged.
     pub fn passing(input: &[u8]) -> SimilarInput {
         SimilarInput {
             bytes: input.to_vec(),

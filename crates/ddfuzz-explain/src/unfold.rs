@@ -187,8 +187,9 @@ impl Unfolding<'_> {
         bytes
     }
 
-    /// Returns true if an object of the graph has the place of `variable` already, or has its
-    /// address and name: as in an inlined function, or in a declaration and its definition.
+    /// Returns true if the graph already has an object for `variable`, whose address is `address`:
+    /// the object there has the same place or the same name, as when a variable is described twice,
+    /// in a declaration and in its definition.
     fn is_known(&self, address: u64, variable: &Variable) -> bool {
         let known = self.graph.containing(address);
         let same = |(id, _): (ObjectId, u64)| {

@@ -470,11 +470,11 @@ impl Runs {
         }
     }
 
-    /// Returns as the writer of a link's variable `delta` the last statement that the failing run
-    /// executed in the variable's frame before the link's point. `None` where it is not certain
-    /// that this statement wrote the variable: if the variable already differed at the link before
-    /// and points between were not examined; if the statement is in another function; or if none of
-    /// its instructions writes the variable's register.
+    /// Guesses that the last statement that the failing run executed in the variable's frame,
+    /// before the point of a link, wrote the link's variable `delta`, and returns it as the writer.
+    /// `None` where this is not certain: the variable already differed at the last examined point
+    /// before, and points in between were not examined; the statement is in another function; or
+    /// none of its instructions writes the variable's register.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;

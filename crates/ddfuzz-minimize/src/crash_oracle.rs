@@ -371,11 +371,11 @@ impl CrashOracle {
         }
     }
 
-    /// Compares class and keys of a crash with those of the crash that must be preserved. Gives
-    /// FAIL if class and major key agree and, unless bytes were only deleted (`kind`), the minor
-    /// key too; else UNRESOLVED, with a slip (a record of the other crash) if class or major key
-    /// differ. A hang without a known place counts as the preserved hang, if their classes agree
-    /// and the preserved one has no known place either.
+    /// Compares a crash on `input` with the crash that must be preserved. Gives FAIL if class and
+    /// major key are the same and the minor key is, too; if the candidate was made by deleting only
+    /// (`kind`), its minor key may differ. Else gives UNRESOLVED and, if class or major key differ,
+    /// a slip (a record of the other crash). A hang without a known place counts as the preserved
+    /// hang, if their classes agree and the preserved one has no known place either.
     fn compare(
         &mut self,
         class: Class,

@@ -12,10 +12,10 @@ use crate::Rate;
 pub const AGREEING_RUNS: u32 = 3;
 /// The same number as [`AGREEING_RUNS`], in the integer type in which this file counts runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
-/// Number of runs of the input that must all fail for it to count as failing in every run, if an
-/// earlier run of it did not fail, in minimizations of older logs (which do not repeat the runs
-/// behind a claim). Also the number of runs that confirm the original input, if the best failed in
-/// none of its confirmations.
+/// Number of runs of the input that must all fail for it to count as failing in every run, after an
+/// earlier run of it did not fail. It applies to older logs only, in which the runs that prove a
+/// claim are not repeated. The original input is also run this many times if the smallest failing
+/// text failed in none of its confirmations.
 pub(super) const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -27,8 +27,9 @@ const NEVER_SLOW: u64 = 5;
 pub(super) const ESTIMATING: u64 = 20;
 /// One run confirms the result for every so many tests of the search, within limits.
 const TESTS_PER_CONFIRMATION: u64 = 5;
-/// After a long search, one removal of a single byte is run again for every so many tests of the
-/// search.
+/// One for each so many tests of a search is the number of proven removals of single bytes that are
+/// run again at its end, if the search was long. These runs show whether the removals still do not
+/// fail.
 const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.

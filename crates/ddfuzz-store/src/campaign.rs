@@ -460,9 +460,9 @@ impl Build {
         }
     }
 
-    /// Raises the status of each group to the one in `other`, if `other` is a record of the same
-    /// program file and has a higher status of the group. A group without a status gets none: it
-    /// may have been found with this build.
+    /// Updates the statuses of groups by `other`, if that is a record of the same program file:
+    /// each status becomes the worse of both. Groups that have no status here get none, as they may
+    /// have been found with this build.
     fn raise(&mut self, other: &Build) {
         for (kind, groups) in &mut self.groups {
             for (major, status) in groups {

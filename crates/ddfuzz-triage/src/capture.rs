@@ -35,8 +35,8 @@ pub(crate) struct Trace {
 /// ones, only if the target has no handler for the signal.
 const FREE_SNAPSHOTS: u32 = 16;
 
-/// Maximum number of crash signals of one thread, the last ones at which no snapshot was taken,
-/// whose cause and registers are kept.
+/// Maximum number of crash signals per thread that are remembered (cause and registers) because no
+/// snapshot was taken at them; when there are more, the oldest ones are dropped.
 const NOTED: usize = 8;
 
 /// A crash signal at which no snapshot was taken, because the target handles it.

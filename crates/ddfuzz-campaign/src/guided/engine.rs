@@ -670,8 +670,8 @@ impl GuidedEngine<'_> {
     }
 }
 
-/// The numbers of the workers that were started together, in sets by what their processes have
-/// done.
+/// The workers that were started together, as sets of their numbers: those whose supervisor has
+/// connected, is still connected, and whose worker process has connected.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     /// Numbers of the workers whose supervisor process has connected at least once.

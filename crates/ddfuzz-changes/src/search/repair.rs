@@ -127,10 +127,10 @@ impl Chain {
         [units, alike]
     }
 
-    /// Notes sets of changes that probably need each other, such as those of a function whose
-    /// parameters change and of its callers: for each of the identifiers `names`, which a failed
-    /// build of `set` named though no definition is missing, the changes of the smallest failing
-    /// set `best` that mention it.
+    /// Notes sets of changes that probably need each other, such as those of a function and of its
+    /// callers when the function's parameters change. `names` are the identifiers that a failed
+    /// build of `set` has named. For each of them whose definition `set` has, the changes of the
+    /// smallest failing set `best` that mention it are noted as one set.
     pub fn note_ties(&mut self, facts: &Facts, names: &[Name], set: &Config, best: &Config) {
         for name in names {
             let users = facts.mentioning(&[*name]).intersection(best);

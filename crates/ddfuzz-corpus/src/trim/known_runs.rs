@@ -42,7 +42,8 @@ enum Rejection {
     Lacks(Features),
 }
 
-/// Consecutive runs of one content in fresh processes that all met the condition of their round.
+/// Successive runs of one content in fresh processes in a round of trimming, all of which met the
+/// condition of that round (such as the features to reach).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MetRuns {
     content: ContentHash,

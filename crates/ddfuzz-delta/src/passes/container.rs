@@ -414,8 +414,8 @@ struct EqualPayloads {
 }
 
 impl EqualPayloads {
-    /// Returns a copy of the document (the file taken apart) in which each of the equal payloads
-    /// (changeable bytes) lacks the bytes at the positions `cuts`.
+    /// Returns a copy of the document (the file taken apart) in which the bytes at the positions
+    /// `cuts` are deleted from all payloads of this list, which have equal contents.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let mut payloads = self.document.payloads();
         let content = payloads[self.at[0]].clone();

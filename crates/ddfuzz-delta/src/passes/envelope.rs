@@ -32,9 +32,9 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// The result of an edit of payloads (contents of a document that passes edit): a copy of the
-/// document (the file taken apart) with the new contents, the text of that copy, and an edit of the
-/// whole current best text that has the same result.
+/// The result of an edit of payloads (changeable bytes of a document, the file taken apart). It has
+/// a copy of the document with the new payloads, the text of that copy, and the edit that turns the
+/// current best text into this text.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,

@@ -360,9 +360,9 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns true if the statement that has these `pieces` so far is the head of a block, by one
-    /// of the words [`HEADS`]; then commas do not end it. Returns false for others, and where lines
-    /// end statements.
+    /// Returns true if a statement is the head of a block, in which commas do not end the
+    /// statement: `pieces`, those of the statement that were read so far, contain one of the words
+    /// [`HEADS`]. Always false in a text whose statements end with lines.
     fn is_head(&self, pieces: &[Piece]) -> bool {
         self.by_semicolons
             && pieces.iter().any(|piece| match piece {

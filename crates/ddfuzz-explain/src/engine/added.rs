@@ -71,7 +71,8 @@ pub(crate) struct Added {
 pub(super) type Pending = Vec<(u64, u64, u64)>;
 
 impl Added {
-    /// Returns what the function does in addition, as the end of a sentence.
+    /// Returns in words which assignment the mutant's function makes in addition, as the end of a
+    /// sentence: `with list->tail set to zero when it returns`.
     pub fn words(&self) -> String {
         let when = if self.at_end {
             "it returns"

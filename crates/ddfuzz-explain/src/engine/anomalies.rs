@@ -85,7 +85,8 @@ fn stored(executed: &Executed) -> Option<u64> {
 }
 
 impl<'a> Observed<'a> {
-    /// A recording with its dependences; `is_user` is true for addresses of the program's own code.
+    /// Prepares a recording for the search for odd instructions. `dependences` says which
+    /// instructions depend on which, `is_user` whether an address is in the program's own code.
     pub fn new(
         recorded: &'a Recorded,
         dependences: &'a Dependences,

@@ -22,7 +22,7 @@ use crate::suspects::MAIN;
 
 /// Largest number of stops of a mutant's run at its breakpoint; more count as a timeout.
 const STOPS: usize = 400;
-/// One more than the largest size of an x86 instruction, in bytes.
+/// The next instruction begins less than this many bytes after the beginning of one (15 at most).
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
@@ -548,9 +548,9 @@ fn add_written(
     Ok(())
 }
 
-/// Returns the weights of mutants, given with their functions, the largest ones first; each further
-/// mutant of one function weighs less by [`AGAIN`]: a person who reads the function for the first of
-/// them sees the others.
+/// Returns the weights of mutants, given with their functions in `all`, largest weight first. Each
+/// mutant of a function that is not its first loses [`AGAIN`], since a person who reads the function
+/// for the first one sees the others, too.
 fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f64> {
     let mut known: HashMap<T, u8> = HashMap::new();
     let weight = |(weight, function)| {

@@ -235,7 +235,8 @@ mod tests {
     use super::*;
     use crate::dwarf::frames::REGISTERS;
 
-    /// Decodes instructions at address 0x100, each with a value of `rax` (DWARF number 0) before it.
+    /// Decodes the instructions of `code` one after the other from address 0x100, and returns them
+    /// as executed ones. Each comes with the value that `rax` (DWARF number 0) has before it.
     fn executed(code: &[(&[u8], u64)]) -> Vec<Executed> {
         let mut pc = 0x100;
         let one = |(code, rax): &(&[u8], u64)| {

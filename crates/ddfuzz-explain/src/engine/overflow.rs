@@ -174,8 +174,9 @@ impl Engine {
         }))
     }
 
-    /// Starts the failing run with a watchpoint on the size field `damaged.word`, which it
-    /// overwrites; `None` where the program's first instruction is not known.
+    /// Starts the failing run and sets a watchpoint on `damaged.word`, the size field of the
+    /// allocator that this run overwrites. `None` where the address of the program's first
+    /// instruction is not known.
     fn watching(&mut self, damaged: Damaged) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {

@@ -200,8 +200,9 @@ fn skipped(jump: &Instruction) -> Option<usize> {
     Some(size as usize)
 }
 
-/// Decodes the code `bytes` that `jump` skips. If it ends with a jump ahead, returns the address
-/// after it and the target of that jump, which is the end of the other branch; else `None`.
+/// Decodes the code `bytes` that the conditional jump `jump` skips. If the last instruction of that
+/// code jumps ahead, as before an `else` branch, returns the range of that branch: the address
+/// after the instruction, and the target of its jump. Else returns `None`.
 fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
     let decoder = Decoder::with_ip(64, bytes, jump.next_ip(), DecoderOptions::NONE);
     let last = decoder.into_iter().last()?;

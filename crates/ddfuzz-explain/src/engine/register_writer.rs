@@ -34,7 +34,8 @@ pub enum Held {
     Value(u16),
 }
 
-/// The state of a frame at a statement, or at the first instruction of its function.
+/// One step of a run through a function in the search for the statement that wrote a register, or a
+/// variable in one: the state of the function's frame at a statement, or at its first instruction.
 struct Step {
     /// Number of stops of the run at statements of the function that came before this stop.
     number: usize,
@@ -50,11 +51,11 @@ struct Step {
 }
 
 impl Engine {
-    /// Finds the statement that gave `held`, a register or a variable in one, the value `value`
-    /// that it has at the point `to` of the failing run; `None` where that is not certain. For a
-    /// parameter, that is the call. The search begins at the point in `from`, which also says how
-    /// often the run has reached the statement of `to` up to there; without `from`, at the
-    /// beginning of the run.
+    /// Finds the statement that gave a register, or a variable in a register (`held`), the value
+    /// `value` that it has at the point `to` of the failing run. For a parameter, it is the call of
+    /// the function. `None` where that is not certain. `from` is the point at which the search
+    /// begins, with the number of times that the run has reached the statement of `to` until then;
+    /// without it, the search begins with the run.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -469,8 +470,9 @@ mod tests {
         }
     }
 
-    /// Returns the address of the statement, or of the call, at which [`last_change`] finds the
-    /// change.
+    /// Returns the address of the statement that gave the variable the value 5, which it has kept
+    /// up to the last of `steps`, or of the call that passed it; `None` if [`last_change`] finds
+    /// none.
     fn written(steps: &[Step]) -> Option<u64> {
         let steps: Vec<&Step> = steps.iter().collect();
         let found = last_change(&steps, &[5]).map(|it| steps[it]);

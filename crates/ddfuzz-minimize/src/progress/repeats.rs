@@ -81,9 +81,9 @@ impl Progress<'_> {
         is_begun
     }
 
-    /// Returns how many of `removals` removals, of which each is proven not to fail, are run again
-    /// at the end, and how many times each. `None` if nothing is claimed, or in an older log, which
-    /// has no such runs.
+    /// Returns two numbers: how many of the `removals` are run again at the end, and how many times
+    /// each. Removals are those of single bytes, proven not to fail. `None` if nothing is claimed,
+    /// or in an older log, which has no such runs.
     fn repeated(&self, removals: u64) -> Option<(u64, u64)> {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
         let least = self.least_confirmations.filter(|_| is_claimed)?;

@@ -571,7 +571,8 @@ pub struct Excerpt {
 
 impl Excerpt {
     /// Reads `around` source lines before and after a location; `None` if the file cannot be read,
-    /// is no source file, or does not have the line. `seen` is the time of the crash.
+    /// is no source file, or does not have the line. `seen` is the time of the crash: a file that
+    /// was modified later is marked, because its lines may differ.
     pub(super) fn read(
         place: &Place,
         folders: &[PathBuf],

@@ -47,8 +47,8 @@ struct Table {
 }
 
 /// What an offset in a table leads to: a table of some shape, or a coverage table (a list of
-/// glyphs), whose number says which lists have elements that are deleted together with its glyphs
-/// (its *tie*).
+/// glyphs). The number of a coverage table is its *tie*: the elements of lists with the same number
+/// are deleted together with the table's glyphs.
 #[derive(Clone, Copy)]
 enum Target {
     Table(&'static Shape),
@@ -653,11 +653,11 @@ impl<'a> Layout<'a> {
         Some((nodes, 4 + size * count))
     }
 
-    /// Returns the tree nodes of the range of glyphs at offset `at` of a coverage table: its first
-    /// glyph, its last glyph, and the coverage index of the first one, which are computed anew.
-    /// They are followed by an empty deletable part for each glyph of the range, with the labels
-    /// `glyphs` (ids in the file's tree): list elements that are tied to the glyph are deleted with
-    /// it. `front` is the label of the first glyph of the coverage table's first range.
+    /// Returns the tree nodes of a range of glyphs at offset `at` of a coverage table: its first
+    /// glyph, its last one, and the coverage index of the first one, all computed anew. An empty
+    /// deletable part follows for each glyph, with the labels `glyphs` (ids in the file's tree):
+    /// list elements tied to the glyph are deleted with it. `front` is the label of the table's
+    /// first glyph.
     fn range(
         &self,
         reader: &Reader,
