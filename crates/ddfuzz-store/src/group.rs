@@ -611,8 +611,8 @@ impl GroupIndex {
 
     /// Chooses again the best entry (stored input) of the minor key `minor`: the one of the least
     /// [`EntryRank`] (proved minimal, with the minor key of the input as found, small). Of equal
-    /// ones, the bytes of the reproducers decide, then the hashes; the least is the best. `group` is
-    /// the folder of the group.
+    /// ones, the one whose reproducer has the least bytes is the best, then the one with the least
+    /// hash. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

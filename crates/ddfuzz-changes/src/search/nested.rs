@@ -34,7 +34,7 @@ pub struct Minimal {
 /// fails and from which no single change can be left out. If the budget of the prober [is used
 /// up](Prober::is_spent), the set is only the smallest found so far.
 ///
-/// The search [`Subset`] first deletes groups of changes, from large to small ones (directory, file,
+/// The search [`Subset`] first deletes groups of changes, from large to small (directory, file,
 /// commit, function: the levels of `facts`), and then single changes. A candidate that does not
 /// build is repaired: either the removed changes that the compiler's messages name are added
 /// (*completed*), or the changes that mention the same identifiers as removed ones are removed, too

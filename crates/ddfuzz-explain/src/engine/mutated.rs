@@ -549,8 +549,8 @@ fn add_written(
 }
 
 /// Returns the weights of mutants, given with their functions in `all`, largest weight first. Each
-/// mutant of a function that is not its first loses [`AGAIN`], since a person who reads the function
-/// for the first one sees the others, too.
+/// further mutant of one function loses [`AGAIN`], since a person who reads the function for the
+/// first one sees the others, too.
 fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f64> {
     let mut known: HashMap<T, u8> = HashMap::new();
     let weight = |(weight, function)| {
