@@ -355,10 +355,10 @@ pub(crate) fn pending(
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
 /// Returns the entries of one group to minimize next, as [`pending`] does for all groups: at most
-/// one for each bug (in a study, each utility), with its position in the order of minimization.
-/// Returns none if the group is gone, that is, did not fail any more with the last build.
-/// `variants`: how many further minor keys are minimized at most; `last`: whether entries that are
-/// minimized after all others are returned, too.
+/// one for each bug (the group or, in a study, each utility in it), with its place in the order of
+/// minimization. Returns none if the group did not fail any more with the last build. `variants`:
+/// how many further minor keys are minimized at most; `last`: whether also to return entries that
+/// are minimized after all others.
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,

@@ -3,7 +3,8 @@
 
 use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// One recursive call `dd2(c, r)` of the algorithm `dd` of ESEC 1999.
+/// One recursive call `dd2(c, r)` of the algorithm `dd` of ESEC 1999: the search for the units in
+/// `c` that cause the failure while those of `r` stay applied.
 #[derive(Clone, Debug)]
 struct Dd2Call {
     /// `c`: the units among which the recursive call searches for those that cause the failure.

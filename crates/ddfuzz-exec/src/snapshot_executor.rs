@@ -279,8 +279,8 @@ impl SnapshotExecutor {
             || self.trust.is_on_probation(self.compared)
     }
 
-    /// Makes the run on `input` by a fork, because `input` is about as long as one whose run took
-    /// too long in the runner.
+    /// Makes the run on `input` by a fork. The runner is not tried: it took too much time for an
+    /// input of similar length (at most four times as long).
     fn run_long(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         *self.refusals.entry(RefusalReason::Long).or_default() += 1;
         self.runner.run_by_fork(input)

@@ -86,8 +86,8 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     all.found
 }
 
-/// Adds the statement that tells failing runs from others to the suspects `all`, where fewer than
-/// [`MOST`] are named, unless it is in `main`.
+/// Adds the statement that best tells failing runs from others to the suspects `all`. Does nothing
+/// if they are [`MOST`] already, or if the statement is in `main`.
 fn add_telling(all: &mut Suspects, it: &Explanation) {
     let telling = it.telling.as_ref();
     let telling = telling.filter(|it| it.place.function != MAIN && all.found.len() < MOST);

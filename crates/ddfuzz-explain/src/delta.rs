@@ -444,8 +444,9 @@ impl Applied<'_> {
         });
     }
 
-    /// Appends to `writes` the new value of the pointer `changed`, which is in an object that both
-    /// states have. Appends nothing if the differences that are applied leave the pointer as it is.
+    /// Appends the write that gives the pointer `changed`, in an object that both states have, its
+    /// new value to `writes`. Appends nothing if the pointer keeps its value, because the applied
+    /// differences do not change where it leads.
     fn set_pointer(&self, changed: &ChangedPointer, writes: &mut Vec<Write>) {
         let all = self.all;
         let leaf = &all.failing.objects[changed.failing].leaves[changed.leaf];

@@ -22,7 +22,8 @@ pub enum Place {
     Register(u16),
 }
 
-/// What an object in memory is, in terms by which it is found in another state of the same program.
+/// What an object in memory is, described so that the same object is found in other states of the
+/// program: by declaration and stack frame for variables, not by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// The object is a parameter or local variable.

@@ -150,7 +150,8 @@ struct Work<'a> {
     postponed: VecDeque<(ObjectId, ObjectId)>,
 }
 
-/// What two blocks must share to be matched by content: type, size, and all bytes except pointers.
+/// What two blocks of memory are compared by, to find blocks that correspond in both states: type,
+/// size, and all bytes except pointers. Blocks that have it in common are matched.
 type Content = (TypeId, usize, Vec<u8>);
 
 impl Work<'_> {

@@ -137,9 +137,9 @@ fn largest_part(
     Ok(Some(part_of(&found)).filter(|part| !part.is_empty()))
 }
 
-/// Returns trace and input of a passing run whose input is closer to the failing one than that of
-/// the run `given`, if one is found that shares at least 90 % as many points with the failing run;
-/// else returns `given`.
+/// Searches for a passing input that is closer to the failing input than the one `given` (trace and
+/// input of a passing run), and returns trace and input of its run, or else `given`. The new run
+/// must have at least 90 % as many points in common with the failing run as the given one has.
 ///
 /// # Errors
 /// When the program cannot be run.

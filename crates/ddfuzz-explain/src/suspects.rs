@@ -273,9 +273,9 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the statement that made the confirmed variable of `link`. If it only
-    /// copies a value, the statement that computed the value is added instead, unless it is a
-    /// suspect already or is the first statement of `chain`, which took the value from the input.
+    /// Adds the statement that made the confirmed variable of `link` to the suspects. If that only
+    /// copies a value, adds the statement that computed the value instead; but not if this one is a
+    /// suspect already, or the first of `chain`, which took the value from the input.
     fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));

@@ -310,11 +310,12 @@ impl Runs {
         if_supported(self.engine.condition_origin(before, [passing, failing]))
     }
 
-    /// Returns statements that the failing run executes instead of the write of a link's variable
-    /// `delta`, which only the passing run makes. They are between `last`, the last point that both
-    /// runs share, and the next shared one. Writes to other fields of the same record come first,
-    /// then statements of the function of `last`: first those that write memory other than their
-    /// own local variables. Each source line is returned once, at most [`INSTEAD`] lines.
+    /// Searches the reason why the failing run does not make the write to a link's variable `delta`
+    /// that the passing run makes. Returns statements that the failing run executes in its place,
+    /// between the last point `last` that both runs share and the next one. Writes to other fields
+    /// of the same record come first, then those statements of the function of `last` that write
+    /// memory other than its local variables, then its other ones. Each source line is returned
+    /// once, at most [`INSTEAD`] lines.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -34,9 +34,9 @@ const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.
 const MOST_REPEATS: u64 = 6;
-/// Maximum number of removals of single bytes that are each run again twice, in a minimization
-/// whose results are confirmed by three runs; if there are more removals, each is run again once.
-/// With few removals, one more run of each would prove little: a program that fails in every second
+/// Number of removals of single bytes up to which each of them is run again twice at the end, in a
+/// minimization whose result is confirmed by three runs. Of more removals, each is run again once.
+/// One more run of each would prove little of few removals: a program that fails in every second
 /// run could pass in all of them.
 const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. If the input fails so rarely

@@ -18,9 +18,9 @@ const MAX_OVERSPENT: Duration = Duration::from_secs(10);
 /// Minimizing hangs and memory blow-ups may take the time that all minimization may take, divided
 /// by this number.
 const HANG_DIVISOR: u32 = 4;
-/// Two limits for classifying the fuzzer's solutions. It waits while the stage has taken this much
-/// more time than its share. If a group waits to be minimized, it also waits while classification
-/// has taken this much more time than minimization.
+/// Limit on the time of classifying the fuzzer's solutions during fuzzing. No solution is
+/// classified while the stage has taken this much more time than its share, or, if a group waits to
+/// be minimized, while classification has taken this much more time than minimization.
 const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 
 /// The time budget of one worker for classifying solutions and minimizing groups. It reads no

@@ -187,8 +187,9 @@ impl<'a, P: Prober> Nested<'a, P> {
 
     /// Tests the removal of each single change from the smallest failing set, until the budget is
     /// used up, and leaves out the changes without which the set still fails. Returns the changes
-    /// without which the set does not build or its test is UNRESOLVED, for how many of them it does
-    /// not build, and whether any change was left out.
+    /// for which the removal proves nothing, as the set without them does not build or is
+    /// UNRESOLVED; the number of those without which it does not build; and whether any change was
+    /// left out.
     fn prove(&mut self) -> Result<(Vec<usize>, usize, bool), P::Error> {
         let before = self.best.len();
         let (mut unresolved, mut unbuildable) = (Vec::new(), 0);

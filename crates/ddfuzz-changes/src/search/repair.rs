@@ -17,8 +17,8 @@ const LEAST_COMMON: usize = 8;
 /// Minimum number of changes that mention the same identifier, to be remembered as a set of changes
 /// that need each other.
 const LEAST_TIED: usize = 3;
-/// Maximum number of changes that mention the same identifier, to be remembered as a set of changes
-/// that need each other.
+/// Maximum number of changes that mention one identifier for these changes to be remembered as a
+/// set that needs each other; an identifier that more changes mention says nothing.
 const MOST_TIED: usize = 24;
 /// Minimum number of changes that a repair, extended to all changes with a common identifier, has
 /// added or removed, for these changes to be remembered as a set that need each other.
@@ -43,8 +43,10 @@ impl Repair {
         }
     }
 
-    /// Returns those of the changes `units` that a repair of the set `set`, which does not build,
-    /// can add to it ([`Complete`](Repair::Complete)) or remove from it ([`Thin`](Repair::Thin)).
+    /// Returns those of the changes `units` that this kind of repair can move for `set`, a set of
+    /// changes that does not build: those to add, because the set lacks them
+    /// ([`Complete`](Repair::Complete)), or those to remove, because it has them
+    /// ([`Thin`](Repair::Thin)).
     pub fn movable(self, units: &Config, set: &Config) -> Config {
         match self {
             Repair::Complete => units.minus(set),

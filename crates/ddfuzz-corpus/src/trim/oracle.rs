@@ -182,8 +182,8 @@ enum Prefilter {
 }
 
 impl CoverageOracle {
-    /// Starts the oracle for `target`. Its condition is exit status 0 and no features, until that
-    /// of a file is set.
+    /// Starts the oracle for `target`. Until [`hold`](CoverageOracle::hold) sets the condition of a
+    /// file, the condition is exit status 0 and no features.
     ///
     /// # Errors
     /// When the target cannot be started; [`TrimError::NoCoverage`] if it reports no coverage.

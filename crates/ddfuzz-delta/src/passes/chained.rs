@@ -77,8 +77,9 @@ impl Layout {
         payload.start - self.after - self.length.width
     }
 
-    /// Returns the binary format of a text whose records have this layout and these `payloads`,
-    /// with a checksum that agrees in all records; `None` if none of the known checksums does.
+    /// Returns the binary format of a text whose records have this layout, with payloads in the
+    /// ranges `payloads`: finds the known checksum (kind, byte order and covered bytes) that agrees
+    /// in all records. `None` if there is none.
     fn protocol(self, text: &[u8], payloads: Vec<Range<usize>>) -> Option<Protocol> {
         let heads = [0, self.after, self.before + self.length.width + self.after];
         let (checksum, form, head) = Checksum::ALL

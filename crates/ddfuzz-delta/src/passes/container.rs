@@ -476,9 +476,9 @@ async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
         .await;
 }
 
-/// Removes regions of the file to which offsets refer, the largest first, and lets these offsets
-/// refer to the beginning of the file or to the largest other region: that works where the size of
-/// a region matters, but not its content. Returns the smaller document (the file taken apart).
+/// Removes regions of the file to which offsets refer, the largest first. The offsets then refer to
+/// the beginning of the file or to the largest other region, which works where the program does not
+/// look at the content that they lead to. Returns the smaller document (the file taken apart).
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();

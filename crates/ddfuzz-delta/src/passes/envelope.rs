@@ -104,10 +104,9 @@ impl Envelope {
     }
 }
 
-/// Makes that part of `edit` which concerns one payload. `edit` is an edit of one text, the
-/// payloads (changeable bytes) that passes edit, joined; `payload` is the old content of one of
-/// them, and `place` its range in that text. Returns the new content; `None` if the payload stays
-/// as it is.
+/// Applies `edit` to one of several payloads (changeable bytes) of a file. `edit` is an edit of the
+/// text that all of them make, joined; `payload` is the old content of this payload, and `place`
+/// its range in that text. Returns its new content; `None` if it stays as it is.
 fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
     let nothing = Vec::new();
     let changes: Vec<(&Range<usize>, &Vec<u8>)> = match edit {

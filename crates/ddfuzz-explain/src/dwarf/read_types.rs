@@ -393,10 +393,10 @@ impl TypeReader {
             .add(described.name, described.size, described.shape)
     }
 
-    /// Adds the fields of a Rust enumeration to `fields`: its discriminant, as an enumeration of
-    /// the variants' names, and a union of the variants' contents. Some enumerations have no
-    /// discriminant, but mark one variant by a value that is invalid in the others; then only the
-    /// content is added.
+    /// Adds the fields of a Rust enumeration of `size` bytes to `fields`: its discriminant, whose
+    /// values have the names of the variants, and a union of the contents of the variants. An
+    /// enumeration may have no discriminant, but mark one variant by a value that is invalid in the
+    /// others; then only the contents are added.
     fn variants(
         &mut self,
         reader: &Reader<'_>,

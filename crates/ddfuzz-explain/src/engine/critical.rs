@@ -10,7 +10,8 @@ use super::run::Pace;
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side};
 
-/// Number of conditions that are decided the other way in forks of one run.
+/// Number of conditions that are tested in one round: in forks of the same stopped run, each of
+/// which decides one condition the other way.
 const ROUND_OF_TESTS: usize = 60;
 /// Largest number of runs of the failing input in which conditions are tested: from each of these
 /// runs, forks are made that decide one condition the other way.

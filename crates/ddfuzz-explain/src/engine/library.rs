@@ -9,8 +9,8 @@ use super::instructions::{ARGUMENTS, Executed, Value};
 use super::process::Process;
 use crate::dwarf::frames::REGISTERS;
 
-/// Largest number of instructions of the code (the PLT stub) through which a program calls a
-/// library's function.
+/// Maximum number of instructions that are followed from a call of a library's function to the jump
+/// into the library: the code between (the PLT stub) is short.
 const STUB: usize = 3;
 /// Number of bytes at the start of a freed block in which the allocator may keep its own data.
 const FREED: u64 = 64;

@@ -561,8 +561,8 @@ fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f
     all.map(weight).collect()
 }
 
-/// Returns how many eighths of the lines of `before` are also in `after`, each line as often as it
-/// occurs; 8 if `before` is empty.
+/// Compares the outputs of two runs: returns how many eighths of the lines of `before` are also in
+/// `after`, from 0 to 8. A line that occurs several times counts as often. 8 if `before` is empty.
 fn kept(before: &[u8], after: &[u8]) -> usize {
     let mut left: HashMap<&[u8], usize> = HashMap::new();
     for line in ddfuzz_delta::lines(after) {

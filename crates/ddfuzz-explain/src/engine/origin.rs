@@ -190,7 +190,7 @@ pub struct Decided {
     pub by: Origin,
 }
 
-/// How far a failing value was followed back.
+/// Where a failing value came from, as far as it could be followed back.
 pub(crate) struct History {
     /// Where the value came from, with what it was made of; `None` where that is not known.
     pub origin: Option<Origin>,

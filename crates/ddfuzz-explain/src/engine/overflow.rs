@@ -106,9 +106,10 @@ struct Followed {
 }
 
 impl Engine {
-    /// Finds the heap block past whose end the failing run has written first; `None` where no size
-    /// field of the allocator was overwritten, or the block's allocation was not seen. `fails` is
-    /// true for the end of a run that fails as the failing run does.
+    /// Finds the heap block past whose end the failing run has written first, and whether the run
+    /// still fails if that write is undone: `fails` tells of the end of a run whether it is the
+    /// same failure. `None` where no size field of the allocator was overwritten, or the block's
+    /// allocation was not seen.
     ///
     /// # Errors
     /// When the run cannot be made.

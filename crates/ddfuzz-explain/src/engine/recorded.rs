@@ -33,8 +33,8 @@ const MOST_WHOLE: usize = 60_000;
 /// estimated, by the share of its points that were passed so far; a run with too many instructions
 /// is not recorded further.
 const ESTIMATED: usize = 4_000;
-/// A recording of the whole run may take the time for facts about the failing run divided by this
-/// number.
+/// Divisor of the time for facts about the failing run: the quotient is the time limit of a
+/// recording of the whole run.
 const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a recording of the whole run; of a longer run, the last ones are
 /// recorded.

@@ -189,10 +189,11 @@ impl Engine {
         Ok(false)
     }
 
-    /// Returns for each of `steps` the instructions that the failing run executes there in the
-    /// frame itself, from the first step up to the point `to`; called functions are executed as a
-    /// whole. `None` where the run does not go through the same steps again, or has too many
-    /// instructions.
+    /// Makes the failing run again, and returns for each of `steps` the instructions that the frame
+    /// executes there itself, up to the point `to`; a called function is executed as a whole, and
+    /// only its call is included. `from` and `stops` say where the run is stopped, as when the
+    /// steps were found. `None` where the run does not go through the same steps again, or has too
+    /// many instructions.
     fn executed_since(
         &mut self,
         from: Option<(Point, u64)>,

@@ -327,8 +327,9 @@ impl Sides {
         Some(pending)
     }
 
-    /// Lists the tests that the claim rests on. For each delta in which the sides differ, the
-    /// passing side with this delta added is tested; for `diff`, also the failing side without it.
+    /// Lists the tests on which the claim rests that the difference of both sides is minimal. For
+    /// each delta in which they differ, it is the passing side with this delta added and, for
+    /// `diff`, also the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         let ranges: Vec<Range<usize>> = self.difference().ranges().collect();
         let isolates = self.goal == Goal::Isolate;

@@ -359,9 +359,9 @@ impl<'a> Layout<'a> {
         self.table(reader, (at, own), shape, &mut Scope::default())
     }
 
-    /// Reads the table at offset `at`, whose group of nodes has the label `own` (id in the file's
-    /// tree), as `shape` describes it. Returns its nodes, and its size in bytes without the regions
-    /// to which it leads.
+    /// Reads the table at offset `at`, whose items `shape` describes; its group of nodes has the
+    /// label `own` (id in the file's tree). Returns the nodes of the table, and its size in bytes
+    /// without what its offsets lead to. `None` if it cannot be read.
     fn table(
         &mut self,
         reader: &mut Reader,

@@ -21,8 +21,8 @@ const LARGEST: usize = 1 << 16;
 /// Limit on the size of a database that is rewritten with larger pages to be taken apart: this many
 /// times the size of the original; a size of [`SMALL`] bytes is allowed in any case.
 const LARGER: usize = 4;
-/// Size, in bytes, up to which a database may become larger by being rewritten with larger pages,
-/// however small the original is.
+/// When a database is rewritten with larger pages, so that each row is in one page, the result may
+/// always have up to this many bytes, however small the original is.
 const SMALL: usize = 1 << 17;
 
 /// A row of a table or an entry of an index, with its complete record.
