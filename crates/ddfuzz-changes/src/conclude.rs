@@ -34,8 +34,8 @@ pub struct Premise {
     pub refuting: Outcome,
 }
 
-/// Returns the versions on whose tests the claim about the found changes `kept` rests: those without
-/// one of the changes, and for [`Goal::Difference`] also those with one of them alone.
+/// Returns the versions that must be tested to prove the claim about the found changes `kept`: each
+/// without one of the changes and, for [`Goal::Difference`], also each with a single one of them.
 pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     let mut all = Vec::new();
     for (at, (set, changes)) in kept.iter().enumerate() {

@@ -515,11 +515,11 @@ impl Applied<'_> {
         }
     }
 
-    /// Searches a linked list of the failing state for the first block that a test creates in the
-    /// passing state. The list begins at `address`, and its elements are linked by the pointer with
-    /// the path `path` (such as `.next`). Returns that block, with the offset in it to which the
-    /// list's pointer leads; `None` if the list ends before such a block, or leads to something
-    /// else first, such as an object that the passing state has, too.
+    /// Follows a linked list of the failing state, from the element at `address` by the pointer
+    /// with the path `path` (such as `.next`), to the first element that a test creates anew in the
+    /// passing state. Returns the place of that element: the block and the offset to which the
+    /// pointer leads. `None` if the list ends before, or leads to something that is not created,
+    /// such as an object that the passing state has, too.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),

@@ -330,9 +330,9 @@ impl Runs {
         })
     }
 
-    /// Returns the variables that are tested one at a time before `dd` runs: those that did not
-    /// differ at the last examined point before `point`; then the others, if at most six variables
-    /// differ in all. Empty if more than six are new since that point.
+    /// Returns the variables that are tested one at a time before `dd` runs. First come those that
+    /// differ at `point`, but did not at the last examined point before it; then all others that
+    /// differ, unless more than six differ in all. Empty if more than six are new.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -529,9 +529,9 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// Returns the last examined point of a link of the chain at which a test has shown that its
-    /// variable alone makes the passing run fail. Where there is none, a few other points of the
-    /// link are tested; `None` if the variable is not enough at any.
+    /// Returns the last examined point of a link of the chain at which the link's variable, set to
+    /// its failing value alone, makes the passing run fail. If no test has shown this, tests a few
+    /// other points of the link; `None` if the variable is not enough at any of them.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -662,8 +662,8 @@ fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// Returns the subset of the differences that are stored where `variable` is. For a variable in
-/// memory, those are its own; for one in a register, those of all variables in that register.
+/// Returns the subset of the differences that are in the same place as `variable`: the variable's
+/// own ones if it is in memory, those of all variables in its register if it is in one.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     match variable.place {
         Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),

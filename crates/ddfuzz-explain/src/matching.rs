@@ -265,8 +265,8 @@ impl Work<'_> {
         found
     }
 
-    /// Matches one pair of blocks whose contents differ but to which the same pointer leads,
-    /// preferably at the same address. Returns false if there is none.
+    /// Matches one pair of blocks that was put off because their contents differ, although the same
+    /// pointer leads to both; prefers a pair at the same address. Returns false if there is none.
     fn accept_postponed(&mut self) -> bool {
         let mut postponed = std::mem::take(&mut self.postponed);
         postponed.retain(|(passing, failing)| self.is_free(*passing, *failing));

@@ -65,8 +65,8 @@ pub(crate) struct Suspects {
     failing: (Option<String>, Option<u64>),
 }
 
-/// Returns the innermost of some calls (innermost first) that is in the program's own code, and the
-/// next such call if it is in another function; `None` where there is none.
+/// Returns the innermost of `calls` in the program's own code (they are innermost first) and, if
+/// the next one in it is in another function, this one as well; `None` where there is none.
 pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     let is_own = |it: &&FrameRecord| {
         it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
@@ -99,8 +99,8 @@ impl Suspects {
         self.add_before(calls, (why, true), |_| false);
     }
 
-    /// Adds a statement as [`add`](Suspects::add) does. If it is in `main` or is the one that
-    /// fails, it is named after all others, because a wrong value there was mostly made elsewhere.
+    /// Adds a statement to the suspects as [`add`](Suspects::add) does; but in `main`, and if it is
+    /// the one that fails, after all others, because a wrong value there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let failing = self.failing.clone();
         self.add_before(calls, (why, why == CONFIRMED), |it| {

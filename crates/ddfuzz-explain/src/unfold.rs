@@ -199,9 +199,9 @@ impl Unfolding<'_> {
         known.is_some_and(same)
     }
 
-    /// Follows all pointers, and adds the objects to which they lead. Pointers to records come
-    /// first, then those to other types, then those to characters; of these, those into the middle
-    /// of a block come last. So a `char *` never claims a block to which a typed pointer leads.
+    /// Follows all pointers, and adds the objects to which they lead: first pointers to records,
+    /// then to other types, then to characters at the beginning of a block, and last to characters
+    /// in the middle of one. So a `char *` never claims a block to which a typed pointer leads.
     fn follow(&mut self) {
         let mut at = 0;
         loop {

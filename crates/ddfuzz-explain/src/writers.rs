@@ -220,9 +220,9 @@ impl Runs {
         if_supported(self.engine.selected_origin(between, value))
     }
 
-    /// Finds where the failing value of a link's variable came from: the statement that wrote it,
-    /// and as earlier origins, those that made the values from which it was copied or computed;
-    /// `None` where that is not known.
+    /// Finds where the failing value of a link's variable came from: the statement that wrote it
+    /// and, as earlier origins, the statements that made the values from which it was copied or
+    /// computed. `None` where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -313,9 +313,9 @@ impl<'a> Tracer<'a> {
     }
 
     /// Returns true if `later`, a new snapshot of the thread `tid` of the process `process`, shows
-    /// only a consequence of the event in the last snapshot of this process, such as an abort in
-    /// the target's signal handler. Returns false if that snapshot is of another thread, or there
-    /// is none.
+    /// only a consequence of the event in this process's last snapshot, such as an abort in the
+    /// target's signal handler. Returns false if the last snapshot is of another thread, or if
+    /// there is none.
     fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
         let Some((thread, earlier)) = self.last.get(&process) else {
             return false;

@@ -503,9 +503,10 @@ pub(crate) fn record(
 }
 
 /// Returns the names of the user functions on the stack of a crash, innermost first, up to the
-/// first function without a name; the stable key is computed from them. An inlined function counts
-/// as the function that contains it. The one exception is the first frame if it has an endless loop
-/// (`has_loop`): the innermost inlined function counts, because it contains the loop.
+/// first function without a name; the stable key is computed from them. For an inlined function,
+/// the name is that of the function that contains it; but if the crash has an endless loop
+/// (`has_loop`), the first name is that of the innermost inlined function, because it contains the
+/// loop.
 fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -> Vec<&'a str> {
     let own = normalised.own.iter();
     let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);

@@ -366,9 +366,8 @@ impl Triager {
     }
 
     /// Runs `input` once, with the time limit `time`; returns class and keys of its crash, and the
-    /// CPU time of the run. Returns `None`, without a run, where traced runs of the target's entry
-    /// function cannot be forked from the loaded target: they would take much longer than runs of
-    /// an executor.
+    /// CPU time of the run. Returns `None` without a run for targets whose traced runs cannot be
+    /// forked from the loaded target, as they would take much longer than runs of an executor.
     ///
     /// # Errors
     /// When the target cannot be started or traced.

@@ -126,9 +126,10 @@ pub struct ReplacedCorpus {
 
 impl ReplacedCorpus {
     /// Returns the corpus directory that `--in-place` replaces. Fails if not exactly one corpus is
-    /// given, or if it must not be replaced: it is not a plain directory of inputs, the output
-    /// directory is inside it or inside `CORPUS.old`, `CORPUS.old` exists, a directory in it cannot
-    /// be listed, or it is to be deleted and contains what the cleanup does not read.
+    /// given, and if the corpus cannot be replaced safely. That is so if it is not a plain
+    /// directory of inputs, or has a directory that cannot be listed; if `CORPUS.old` exists; if
+    /// the output directory is inside of one of both; or if the old corpus is to be deleted and has
+    /// files that the cleanup does not read.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")

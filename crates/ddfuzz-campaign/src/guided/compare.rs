@@ -186,11 +186,11 @@ impl Comparer {
         Ok(count)
     }
 
-    /// Repairs values such as checksums in `input`, a mutant of the scheduled input. Each step runs
-    /// the mutant, and looks for a comparison of two unequal values that the scheduled input's own
-    /// run did not make, and of which one value occurs in the mutant; that value is replaced by the
-    /// other one. There are at most [`MAX_REPAIRED`] steps. Returns true if a value was replaced or
-    /// a run did not end normally, and false if nothing was replaced.
+    /// Repairs values such as checksums in `input`, a mutant of the scheduled input, in at most
+    /// [`MAX_REPAIRED`] steps. Each step runs the mutant, and looks for a comparison that failed
+    /// and that the scheduled input's own run did not make. If one of the two compared values
+    /// occurs in the mutant, the other one takes its place there. Returns true if a value was
+    /// replaced or a run did not end normally, and false if nothing was replaced.
     fn repair(&mut self, input: &mut Vec<u8>) -> bool {
         for done in 0..MAX_REPAIRED {
             let Some((ended, compared)) = self.observe(input) else {

@@ -130,10 +130,10 @@ impl TimeBudget {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Returns true if a solution of the fuzzer may be classified now. After fuzzing, it always
-    /// may. During fuzzing, the worker must have spent less than a second more than its time budget
-    /// on classification and minimization together; and if a group waits to be minimized (`waits`),
-    /// at most a second more on classification than on minimization.
+    /// Returns true if a solution of the fuzzer may be classified now: always after fuzzing. During
+    /// fuzzing, the time that the worker has spent on classification and minimization must exceed
+    /// its budget by less than a second. If a group waits to be minimized (`waits`), classification
+    /// must also not have taken over a second more than minimization.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

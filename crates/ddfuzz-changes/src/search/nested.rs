@@ -303,11 +303,11 @@ impl<'a, P: Prober> Nested<'a, P> {
         found
     }
 
-    /// Tests a candidate, which is a part of the smallest failing set of changes. Before that, it
-    /// is completed or thinned by the known relations between changes, and it is repaired as long
-    /// as it does not build. Returns a tested set that fails and is smaller than the smallest
-    /// failing set; repairs may have added changes that the candidate lacks. `None` if no tested
-    /// set fails.
+    /// Tests `candidate`, a part of the smallest failing set of changes. What is known of relations
+    /// between changes is applied first: changes that it needs are added, or changes that need
+    /// removed ones are removed. As long as it does not build, it is repaired. Returns the first
+    /// tested set that fails, which is smaller than the smallest failing one; it may have changes
+    /// that the candidate lacks. `None` if no tested set fails.
     fn attempt(
         &mut self,
         candidate: &Config,

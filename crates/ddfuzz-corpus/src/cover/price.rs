@@ -232,10 +232,10 @@ impl PricedCover {
     }
 }
 
-/// Tries prices of a file (bytes added to the size of each input), beginning with the mean file
-/// size of `most`, and returns the first cover with at most as many files and bytes as `most`. If
-/// there is none, tries again with slow inputs that cost no more than fast ones, since a fast input
-/// may be large. If there still is none, returns the cover that exceeds `most` by the least factor.
+/// Searches a cover with at most as many files and bytes as `most`, by trying prices of a file:
+/// numbers of bytes that are added to the size of each input. If none is found, tries again without
+/// higher costs for slow inputs, since a fast input may be large. If there still is none, returns
+/// the cover that exceeds `most` by the least factor.
 pub(super) fn find_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,

@@ -37,10 +37,10 @@ const WORTHWHILE: usize = 4;
 /// of parts of all depths together, and the replacement of items by items inside of them.
 const IMPATIENT: usize = 24;
 
-/// Deletes the parts of `document` (a file taken apart) that the failure does not need: tests the
-/// file without all of them, and then searches one list of the parts of all depths. If that deletes
-/// less than the file's size divided by [`WORTHWHILE`], or ends early, searches the parts of one
-/// depth after the other, the outermost first. Returns the smaller document.
+/// Deletes the parts of `document` (a file taken apart) that the failure does not need. Tests the
+/// file without all of them, and then searches one list of all parts, whatever their depths in the
+/// tree. If that deletes less than the file's size divided by [`WORTHWHILE`], or ends early,
+/// searches a list for each depth, the outermost first. Returns the smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,

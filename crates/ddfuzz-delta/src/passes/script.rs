@@ -445,8 +445,8 @@ async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> b
     !list.has_given_up()
 }
 
-/// Deletes pairs of neighboring bytes, first those at even and then those at odd offsets, for
-/// inputs in which the parity of a size or position matters.
+/// Deletes groups of two neighboring bytes, first those that begin at even and then those at odd
+/// offsets, for inputs in which the parity of a size or position matters.
 async fn reduce_groups(work: &mut CurrentBest) {
     for skipped in [0, 1] {
         let mut units = Bytes::all(work, "groups", 2, skipped);

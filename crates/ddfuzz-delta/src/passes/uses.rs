@@ -185,8 +185,8 @@ impl<'a> Names<'a> {
         inner.into_iter().map(|(place, _)| place).collect()
     }
 
-    /// Returns the edits that delete or replace names and are worth a test, each with the number of
-    /// bytes by which it shortens the text; those that shorten the text most come first.
+    /// Returns edits to test that delete names with their uses, or replace them, each with the
+    /// number of bytes by which it shortens the text; those that shorten it most come first.
     fn edits(&self) -> Vec<(usize, Edit)> {
         let mut cuts: Vec<Vec<Range<usize>>> = Vec::new();
         for uses in &self.uses {

@@ -224,9 +224,10 @@ fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
     set.collect()
 }
 
-/// Returns the parameters of a function that point to records, with the registers in which they are
-/// passed. If the function gets or returns a record by value, only those parameters are returned
-/// whose registers the debug information names.
+/// Returns the parameters of a function that point to records (structures or unions), with the
+/// registers in which they are passed. Where a record is returned or passed by value, the registers
+/// of the parameters after it cannot be counted: then only those parameters are returned whose
+/// registers the debug information names.
 fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a Declared)> {
     let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
     let mut order = Some(PASSED.iter().copied());

@@ -125,8 +125,8 @@ pub(crate) struct Odd {
     pub tested: bool,
 }
 
-/// What a recording of the whole failing run shows: odd instructions, and on what the failure
-/// depends.
+/// What a recording of the whole failing run shows: instructions that do something odd, such as a
+/// write to a freed block, and instructions on which the failure depends.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The instructions of the run about which something is odd.

@@ -277,7 +277,7 @@ impl Engine {
     }
 }
 
-/// Returns true if a place has the value `value` in a stopped run.
+/// Returns true if the memory or register `place` of a stopped run begins with the bytes `value`.
 fn has_value(run: &mut Run, place: Place, value: &[u8]) -> Result<bool, EngineError> {
     let bytes = match place {
         Place::Memory(address) => run.process.bytes(address, value.len()),

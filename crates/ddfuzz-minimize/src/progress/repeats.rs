@@ -60,8 +60,9 @@ impl Repeats {
 }
 
 impl Progress<'_> {
-    /// Begins to run removals again on which the claim rests. Returns false if there is nothing to
-    /// run again: nothing is claimed, or the log is an older one, without such runs.
+    /// Begins to run again some removals of single bytes of which the claim says that they do not
+    /// fail. Returns false if there is nothing to run again: nothing is claimed, no removal is
+    /// proven, or the log is an older one, which has no such runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         if self.repeated(0).is_none() {
             return false;
