@@ -89,7 +89,8 @@ pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
 }
 
 /// Predicts how many more runs of the input are needed before the search, if they end like those
-/// counted in `rate`.
+/// counted in `rate`. `slow`: whether one was ended by the time limit; `agreeing`: number of runs
+/// that suffice if all of them fail.
 pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     let all = match rate {
         Rate { hits: 0, tries: 0 } => agreeing,

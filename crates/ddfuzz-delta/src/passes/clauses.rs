@@ -220,7 +220,8 @@ mod tests {
     use crate::passes::words::tokens;
     use crate::{Edit, ExtraTests, Full, Outcome, Search, Structure};
 
-    /// Runs the search [`Full`] with many extra tests on `input`, and returns its result.
+    /// Runs the search [`Full`] with many extra tests on `input`, in which a text fails if `fails`
+    /// returns true, and returns the smallest failing text.
     fn refined(input: &str, fails: impl Fn(&str) -> bool) -> String {
         let mut search = Full::structured(input.as_bytes(), Structure::Text);
         search.allow_extra_tests(ExtraTests::Many);

@@ -31,7 +31,8 @@ pub(super) struct TypeReader {
     pending: Vec<(TypeId, usize, UnitOffset)>,
 }
 
-/// Finds the compilation unit and the entry to which an attribute of the debug information refers.
+/// Finds the entry to which an attribute of the debug information refers: returns the index of its
+/// compilation unit, and its offset in the unit; `None` if the attribute refers to none.
 pub(super) fn reference(
     units: &[Unit<Bytes>],
     unit: usize,

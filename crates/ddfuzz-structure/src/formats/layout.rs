@@ -576,8 +576,8 @@ impl<'a> Layout<'a> {
         Some(reader.number(Encoding::Big(width), meaning, 0, raw))
     }
 
-    /// Returns the tree node of the glyph index at offset `at`; fixed bytes if the glyphs of the
-    /// font are not known.
+    /// Returns the tree node of the glyph index at offset `at`: a number that is computed anew, or
+    /// fixed bytes if the glyphs of the font are not known. `None` if the text ends before.
     fn glyph(&self, reader: &Reader, at: usize) -> Option<Node> {
         let raw = self.text.get(at..at + 2)?;
         let meaning = self.glyphs.and_then(|glyphs| glyphs.index(self.word(at)?));

@@ -330,9 +330,9 @@ impl Target<'_> {
         cells.iter().take_while(fits).count()
     }
 
-    /// Makes a b-tree page of `cells`: an interior page with the right-most child `last`, or a leaf
-    /// page if that is `None`. The first `front` bytes of the database header precede the page
-    /// header.
+    /// Makes a b-tree page of `cells`, of a table if `is_table`, else of an index. It is an
+    /// interior page with the right-most child `last`, or a leaf page if that is `None`. The first
+    /// `front` bytes of the database header precede the page header.
     fn page(&self, is_table: bool, cells: &[Cell], last: Option<usize>, front: usize) -> Vec<u8> {
         let kind = match (is_table, last.is_some()) {
             (false, true) => 2,
