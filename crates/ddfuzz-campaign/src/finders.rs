@@ -49,7 +49,8 @@ pub struct Finders {
     last: Option<Build>,
 }
 
-/// Which failures of a directory with results of several targets count as found on one of them.
+/// The rule by which failures count as found on one target, in an output directory with results of
+/// several targets.
 #[derive(Debug)]
 struct FailureSelection {
     /// Ids of the campaigns whose failures count as found on the target.

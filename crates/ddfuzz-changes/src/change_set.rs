@@ -581,7 +581,8 @@ impl FileChange {
     }
 }
 
-/// Returns the lines whose indices are in `range`, which is cut at the end of `lines`.
+/// Returns those of `lines` whose indices are in `range`; indices beyond the end of `lines` are
+/// ignored.
 pub(crate) fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]

@@ -104,7 +104,8 @@ impl Object {
         &self.bytes[start..end]
     }
 
-    /// Returns one of the object's atomic values (leaves), of 8 bytes, as an address.
+    /// Returns the value of `leaf`, one of the object's atomic values, as an address: its first 8
+    /// bytes, little-endian.
     pub fn address(&self, leaf: &Leaf) -> u64 {
         let mut word = [0; 8];
         let value = self.value(leaf);

@@ -285,7 +285,8 @@ fn longer(input: &[u8]) -> Vec<Vec<u8>> {
 /// Approximate number of variants of the passing and of the failing input that are made, together.
 const SIMILAR: usize = 48;
 
-/// An input that is close to the failing or to the passing one.
+/// An input for runs to compare with: the passing input, or a variant of it or of the failing input
+/// that differs little.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimilarInput {
     /// The bytes of the input.

@@ -299,7 +299,8 @@ struct ArchivedMinimization {
 }
 
 impl ArchivedMinimization {
-    /// Returns whether a merge has archived the minimization, because another one was better.
+    /// Returns true if a merge has archived the minimization, because another one was better; false
+    /// if a rebuild of the program has.
     fn is_of_merge(&self) -> bool {
         self.ending == self.minimization.ending()
     }

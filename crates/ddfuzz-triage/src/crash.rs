@@ -413,7 +413,8 @@ impl Frame {
 /// Version of the schema of crash records (`crash.json`).
 const SCHEMA: u32 = 1;
 
-/// Facts about a crashed run that go into the crash record, other than its stack and keys.
+/// What goes into a crash record about the run that crashed, besides stack and keys: how it was
+/// made and ended, its limits and messages.
 pub(crate) struct Run<'a> {
     /// How the crashed run ended: by a signal, with an exit status, or by exceeding a limit.
     pub ended: Ended,

@@ -682,7 +682,7 @@ pub(super) struct Workers {
     pub(super) met: BTreeSet<usize>,
 }
 
-/// The registry of a guided campaign's groups, which writes to the store of the main process.
+/// The groups of a guided campaign; their crashes are stored by the main process.
 pub(super) type Groups<'a> = GroupRegistry<SharedStore<&'a Mutex<Store>>>;
 
 /// Creates the registry of the groups in the output directory, which knows the entries that are

@@ -139,7 +139,8 @@ impl StudyState {
         self.shares[at].is_none()
     }
 
-    /// Returns the number of runs of all utilities that count for the present option `--runs`.
+    /// Returns the number of runs of all utilities that are part of the present count for `--runs`;
+    /// runs that were made before it began are not.
     pub(super) fn runs(&self) -> u64 {
         self.all_runs() - self.before.iter().sum::<u64>()
     }

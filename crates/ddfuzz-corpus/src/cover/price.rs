@@ -384,7 +384,8 @@ pub(super) fn solve_by_pricing(
     Ok((if is_better { found } else { chosen }, lower))
 }
 
-/// The columns (inputs) of a large set cover instance that are in memory, for column generation.
+/// A part of the columns (inputs) of a set cover instance that is too large for memory: those that
+/// are chosen to be in memory now (column generation).
 struct ColumnSample {
     builder: Builder,
     known: HashSet<usize>,

@@ -29,8 +29,8 @@ pub struct RequiredFeatures {
 }
 
 impl RequiredFeatures {
-    /// Makes the requirement to reach exactly the features `steady`; those of `unsteady` are
-    /// allowed.
+    /// Makes the requirement for a file's candidates: to reach each of the features `steady`, and
+    /// no others but those of `unsteady`.
     pub fn signature(steady: Features, unsteady: &Features) -> RequiredFeatures {
         let allowed = steady.or(unsteady);
         RequiredFeatures {

@@ -106,7 +106,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns true if the next sign is `)` or `;;`, which end a list of commands; else false.
+    /// Returns true if the text goes on with `)` or `;;`, which end a list of commands; else false.
     fn is_end_of_list(&self) -> bool {
         self.text[self.at] == b')' || self.text[self.at..].starts_with(b";;")
     }

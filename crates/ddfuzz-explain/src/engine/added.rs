@@ -189,7 +189,7 @@ fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
     matches!(size, 1 | 2 | 4 | 8).then_some((size, is_number))
 }
 
-/// A place that can be set, of a variable or one of its fields.
+/// A place in a variable that a mutant can set: the variable as a whole or one of its fields.
 struct Settable {
     /// Offset of the place in the variable, in bytes.
     offset: u64,

@@ -20,7 +20,8 @@ const ROUNDS: usize = 5;
 /// different jumps.
 const HANGING: usize = 8;
 
-/// A condition of the failing run whose other decision lets it end well.
+/// A condition of the failing run that averts the failure when it is decided the other way, found
+/// by trying all conditions of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Critical {
     /// The decision that averts the failure when it is made the other way.

@@ -146,7 +146,7 @@ impl Averting {
 }
 
 impl Engine {
-    /// Returns the functions to which the addresses `pcs` belong, each once, by their addresses.
+    /// Returns the functions that contain the code addresses `pcs`, each once, sorted by address.
     pub(super) fn functions_of(&self, pcs: impl Iterator<Item = u64>) -> Vec<&Function> {
         let all = pcs.filter_map(|pc| self.info.function(pc.wrapping_sub(self.bias)));
         let mut all: Vec<&Function> = all.collect();
@@ -636,7 +636,7 @@ fn targets(process: &mut Process, table: u64) -> Vec<u64> {
     entries.collect()
 }
 
-/// Returns the DWARF number of a general register.
+/// Returns the number by which DWARF names a general register of x86-64.
 fn dwarf_number(register: Register) -> u16 {
     match register {
         Register::RAX => 0,

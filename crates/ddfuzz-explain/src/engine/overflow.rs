@@ -58,8 +58,8 @@ pub struct Allocated {
     pub asked: AllocationCall,
 }
 
-/// A heap block past whose end a run has crashed by an access, at an address computed from the
-/// block's pointer.
+/// A crash by an access past the end of a heap block, at an address that was computed from the
+/// pointer to the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beyond {
     /// The allocation of the block.
@@ -89,7 +89,8 @@ struct Pending {
     asked: AllocationCall,
 }
 
-/// What a run has shown so far about one heap block: its allocation, and the write past its end.
+/// What a run has shown so far in the search for the heap block past whose end it writes: the
+/// block's allocation, and that write.
 #[derive(Default)]
 struct Followed {
     pending: Vec<Pending>,

@@ -178,7 +178,8 @@ pub struct Captured {
 }
 
 impl Reading<'_> {
-    /// Reads the memory graph of a stopped process whose stack has these frames.
+    /// Reads the memory graph of a stopped process: its variables, and all that their pointers lead
+    /// to. `frames` are the frames of its stack.
     pub fn capture(
         &mut self,
         frames: &[Frame],

@@ -150,7 +150,7 @@ impl Section {
         }
     }
 
-    /// Returns the dictionary of the trailer; `None` if the section is no trailer.
+    /// Returns the dictionary of this section if it is the trailer; `None` for all other sections.
     pub fn trailer(&self) -> Option<&Value> {
         match self {
             Section::Trailer { value, .. } => Some(value),

@@ -196,7 +196,7 @@ fn version(path: &Arc<Path>) -> Version {
     (path.clone(), modified.ok())
 }
 
-/// The function that declares a variable, with its source file.
+/// The name and the source file of a function in which a variable is declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaring {
     /// Demangled name of the function that declares the variable; `None` where it is unknown.
