@@ -349,7 +349,7 @@ fn is_in_chain(value: &OriginRecord, chain: &[LinkRecord]) -> bool {
     })
 }
 
-/// Returns true if a link is confirmed, and a statement wrote its variable, which is no buffer.
+/// Returns true if a link is confirmed, and a statement wrote its variable (no library's buffer).
 fn carries(link: &LinkRecord) -> bool {
     let is_written = matches!(
         link.writer,
