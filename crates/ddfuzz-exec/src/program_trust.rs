@@ -36,8 +36,8 @@ const SAVED: Duration = Duration::from_micros(150);
 const CREDIT: Duration = Duration::from_millis(500);
 
 /// Maximum CPU time of a run in a process that runs many inputs of the program's `main`. A longer
-/// run is made again by a fork, within the target's own limits: compared with such a run, a fork
-/// costs nothing.
+/// run is stopped there, and made again in a forked process within the target's own limits; a fork
+/// costs little compared with it.
 pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
 /// Maximum wall time of a run in a process that runs many inputs of the program's `main`; a longer
 /// run is made again by a fork, too.

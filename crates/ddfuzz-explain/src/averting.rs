@@ -15,7 +15,7 @@ const CRITICAL: &str = "decided otherwise, the run does not fail";
 /// reaches the failing statement less often.
 const GUARD: &str =
     "decided otherwise, the run does not fail, and comes to the failing statement less often";
-/// Largest number of mutants in the list of the statements at which to look first.
+/// Maximum number of mutants that are named among the statements at which to look first.
 const TELLING: usize = 3;
 /// Maximum length of the complete list of statements at which to look first: those found before,
 /// mutants and conditions together.

@@ -19,7 +19,7 @@ pub(crate) const NAMED: usize = 3;
 pub(crate) const MAIN: &str = "main";
 /// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
-/// Name of the signal by which a run ends that its C library has aborted.
+/// Name of the signal by which a run ends if the C library aborts it, as after a double `free`.
 const ABORTED: &str = "SIGABRT";
 /// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";

@@ -11,9 +11,9 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Maximum number of bytes that are hashed to look for earlier tests that prove a claim, such as
-/// 1-minimality: texts are hashed to compare them with the tested ones. Tests that can be found
-/// without hashing always count.
+/// Limit on the work of looking for tests that prove a claim, such as 1-minimality, among the tests
+/// of the search: number of bytes of texts that are hashed to be compared with tested texts. Tests
+/// that can be found without hashing always count.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate of the search, or of the proof of minimality after it, that has no outcome yet.

@@ -136,7 +136,8 @@ impl From<&CoverageRecord> for TrimCondition {
     }
 }
 
-/// Before an original file is trimmed, it is run this many times in fresh processes.
+/// Number of times that an original file is run, in fresh processes, before it is trimmed: all runs
+/// must exit with the same status and reach the required features.
 const ORIGINAL_RUNS: usize = 2;
 /// Before the candidates of an original file are run in a process that they share, the file itself
 /// is run there this many times; the first of these runs only initializes the process.

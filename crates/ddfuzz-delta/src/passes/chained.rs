@@ -9,7 +9,8 @@ use crate::passes::protocol::Protocol;
 /// Minimum number of bits that the checksums of all records must have together, for their agreement
 /// with the covered bytes not to be chance.
 const LEAST_BITS: usize = 32;
-/// Maximum number of records that are read.
+/// Maximum number of records in which a text is divided; a text with more is not read in this
+/// format.
 const MOST_RECORDS: usize = 4096;
 
 /// The layout of a record: some bytes (such as its type) before its length and after it, the

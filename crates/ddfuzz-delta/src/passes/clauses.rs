@@ -12,7 +12,8 @@ use crate::{Edit, Outcome, Replacement};
 /// Maximum number of clauses (statements, or items of a list) in one pair of brackets, or outside
 /// of all brackets, for two of them to be deleted in one test.
 const MOST_CLAUSES: usize = 12;
-/// Maximum number of tokens on each side of a token that one test deletes together.
+/// Maximum number of tokens that one test deletes before a token, and after it: the token itself is
+/// kept.
 const LONGEST_SIDE: usize = 4;
 /// Maximum number of tokens of a text in which tokens are deleted on both sides of a token.
 const MOST_TOKENS: usize = 64;

@@ -30,14 +30,15 @@ const COMPACT: &str = "compact";
 /// Number of successive needed bytes of a payload (changeable bytes) after which the reduction of
 /// the payload ends. At the end of the search, single deletions still try all bytes of the file.
 const FRUITLESS_BYTES: usize = 128;
-/// Sizes, in bytes, of records that are deleted whole from a payload (changeable bytes) of
-/// [`FEW_BYTES`] or more in which no byte could be deleted.
+/// Sizes, in bytes, of records that a payload (changeable bytes) may consist of, such as the colors
+/// of a palette. If no single byte of a payload of [`FEW_BYTES`] or more could be deleted, whole
+/// records of these sizes are tried.
 const RECORDS: [usize; 3] = [2, 3, 4];
 /// Maximum size, in bytes, of payloads (changeable bytes) that count as small, such as headers.
 pub(super) const FEW_BYTES: usize = 32;
-/// Number of successive needed bytes after which the reduction of a small payload (changeable
-/// bytes) ends; also the number of successive needed records after which the deletion of records
-/// from a larger one ends.
+/// Number of successive tests of single bytes, all needed, after which the reduction of a small
+/// payload (changeable bytes) ends. The same number of needed records ends the deletion of records
+/// from a larger payload.
 pub(super) const FRUITLESS_FEW: usize = 8;
 /// Maximum number of payloads (changeable bytes) of a file that are reduced one by one; if there
 /// are more, all are reduced together.
@@ -53,8 +54,8 @@ const LEAST: &str = "least";
 /// Name, in logs, of the pass that removes a region of a file and lets the offsets that referred to
 /// it refer to other bytes.
 const SHARE: &str = "share";
-/// Minimum size, in bytes, of a region of a file whose removal is tested by letting the offsets
-/// that refer to it refer to other bytes.
+/// Minimum size, in bytes, of a region of a file whose removal is tested, where offsets refer to
+/// the region: they must then refer to other bytes.
 const WORTH_SHARING: usize = 4;
 /// Minimum size, in bytes, of a region for two tests of its removal: offsets then refer to the
 /// beginning of the file in one test, and to the largest other region in the other. For a smaller
@@ -456,8 +457,8 @@ async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn D
     delete_groups_and_parts(work, document, REDUCIBLE).await
 }
 
-/// Describes the pieces of a document (a file taken apart) that have a shorter valid form, for the
-/// search that "deletes" them: to delete one is to replace it by that form.
+/// The pieces of a document (a file taken apart) that have a shorter valid form, as groups that a
+/// search deletes: to delete one is to replace it by that form.
 const REDUCIBLE: GroupKind = GroupKind {
     rule: LEAST,
     count: |document| document.reducible(),

@@ -139,8 +139,8 @@ pub(super) async fn delete_columns(
     }
 }
 
-/// Describes the columns of a picture, each of which is deleted from all rows together, for the
-/// search that deletes them.
+/// The columns of a picture, as groups of bytes that a search deletes: each column is deleted from
+/// all rows at once.
 const COLUMNS: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.columns(),
@@ -159,8 +159,8 @@ pub(super) async fn delete_tied(
     delete_groups_of(work, document, TIED).await
 }
 
-/// Describes the tied groups of a document ([`Document::tied`]) for the search that deletes them
-/// alone: groups of bytes that are mostly deleted together with a part.
+/// The tied groups of a document ([`Document::tied`]), as groups of bytes that a search deletes by
+/// themselves; mostly they are deleted together with another part.
 const TIED: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.tied(),

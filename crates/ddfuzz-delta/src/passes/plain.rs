@@ -109,8 +109,8 @@ pub(super) const KEYWORDS: &[&[u8]] = &[
     b"where",
     b"while",
 ];
-/// At least the number of a text's lines divided by this number must end with a semicolon for
-/// semicolons, instead of line ends, to count as the ends of statements.
+/// Divisor of the number of lines of a text: if at least the quotient end with a semicolon,
+/// semicolons count as the ends of statements, instead of line ends.
 const BY_SEMICOLONS: usize = 8;
 
 /// Returns true if the statements of a text end with semicolons instead of line ends: enough lines

@@ -13,7 +13,8 @@ const DEEP: usize = 64;
 /// Largest depth of types within types that is read. In damaged debug information, a type may
 /// contain itself.
 const DEEPEST: usize = 128;
-/// Largest number of typedefs, pointers and arrays that are followed to a name of a type.
+/// Largest number of types without a name of their own (pointers, arrays) and typedefs that are
+/// followed, one after another, to find the name of a type.
 const MOST_NAMED: usize = 16;
 
 /// Reads types from the debug information, each only once.

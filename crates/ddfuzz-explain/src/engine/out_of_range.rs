@@ -22,7 +22,8 @@ const ARITHMETIC: [Mnemonic; 7] = [
     Mnemonic::Dec,
 ];
 
-/// The shifts by which a program takes a number apart, to use its bytes one by one.
+/// Shift instructions. A program that shifts a number takes it apart, to use its bytes one by one,
+/// so that it is no error if only a part of the number is kept.
 const SHIFTS: [Mnemonic; 4] = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Shrd, Mnemonic::Ror];
 
 /// Returns true if the instruction `executed[by]` has computed a number out of range: one below
