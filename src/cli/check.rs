@@ -271,9 +271,9 @@ struct Doubts {
 }
 
 impl Doubts {
-    /// Returns the reasons to doubt that groups are fixed although runs on the recorded targets
-    /// pass: options of the command line change the conditions under which the groups were found.
-    /// `subject`: returns the target and the way with which an entry is run again.
+    /// Returns reasons to doubt that groups are fixed when their inputs pass: options of the
+    /// command line have changed conditions under which the groups were found, as recorded with
+    /// their targets. `subject` returns the target and the way with which an entry is run now.
     fn of_recorded(
         reader: &Reader,
         groups: &[StoredGroup],
@@ -555,10 +555,9 @@ impl Recorded {
         Ok(Recorded(if is_one { HashMap::new() } else { records }))
     }
 
-    /// Returns the target on which a failure was found, and the way of execution. They come from
-    /// the failure's own record, as in a study of many programs. Otherwise they come from the
-    /// failure's campaign, if the output directory has results of several targets. Else returns
-    /// `None`.
+    /// Returns the target on which a failure was found, and the way of execution: from the
+    /// failure's own record, if it has them as in a study of many programs; else from its campaign,
+    /// if the output directory has results of several targets; else `None`.
     fn of_entry(&self, entry: &Entry) -> Option<(Target, Way)> {
         let of_campaign = || self.0.get(entry.crash.campaign()?);
         let record = match &entry.crash.of {

@@ -287,8 +287,8 @@ pub(crate) struct SmallestSizes {
 }
 
 impl SmallestSizes {
-    /// Returns two sizes of `entries`, which all have results: the size of the smallest result, and
-    /// the size of the smallest input that was minimized.
+    /// Determines the size of the smallest result among `entries`, which must all have one, and
+    /// that of the smallest input from which one was made.
     pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
         let results = entries.filter_map(|entry| entry.minimized.as_ref());

@@ -105,9 +105,9 @@ fn tested_again(
     }
 }
 
-/// Tests, on top of the old version, the removal of each single change in `kept`, and removes the
-/// changes without which the old version still fails. Returns for how many of the remaining changes
-/// the version without the change does not build.
+/// Removes changes from `kept` without which the old version, with all others applied, still fails:
+/// tests the removal of each single one. Returns for how many of the changes that are left the
+/// version without them does not build.
 pub(crate) fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],

@@ -220,10 +220,10 @@ pub(crate) struct SetResult {
     pub passing: Config,
 }
 
-/// Searches the failure-inducing changes of a set on top of the commit `on`, with the changes
-/// `later` of other sets applied after them: minimizes the set for [`Goal::Cause`], isolates a
-/// difference for [`Goal::Difference`]. `commit_of` has the commit that each change comes from, or
-/// is empty.
+/// Searches the changes of `set` that cause the failure. The changes are applied to the commit
+/// `on`, and the changes `later` of other sets after them. For [`Goal::Cause`], minimizes the set;
+/// for [`Goal::Difference`], isolates a minimal difference in it. `commit_of` has the commit of
+/// each change, or is empty where there are no commits.
 pub(crate) fn search(
     session: &mut Session<'_>,
     goal: Goal,

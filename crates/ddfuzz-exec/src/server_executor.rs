@@ -179,8 +179,8 @@ impl ServerExecutor {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the process that makes the last run of the current call ends after it: each run has
-    /// a new process, or the next call needs a new one.
+    /// Whether the process that makes the last run of the current call of the executor ends after
+    /// that run: each run has a new process, or the runs of the next call need a new one.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }

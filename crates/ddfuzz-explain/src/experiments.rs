@@ -261,9 +261,8 @@ impl Runs {
         all
     }
 
-    /// Tests one at a time the variables that are most likely to be the cause at a point
-    /// ([`fresh`](Runs::fresh)), and returns the first one that alone makes the passing run fail;
-    /// `None` where none does.
+    /// Tests the most likely causes at a point ([`fresh`](Runs::fresh)), one variable at a time,
+    /// and returns the first that alone makes the passing run fail; `None` where none does.
     fn first_failing(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -375,9 +374,8 @@ impl Runs {
         Ok((every.clone(), outcome))
     }
 
-    /// Runs the tests of a variable at a point from which the confidence in it is derived, except
-    /// the test whether it follows from the variable before it in the chain
-    /// ([`follows`](Runs::follows)).
+    /// Runs the tests from which the confidence in a variable at a point is derived, and returns
+    /// their outcomes; the test [`follows`](Runs::follows) is not among them.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -529,9 +527,8 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// Returns the last examined point of a link of the chain at which the link's variable, set to
-    /// its failing value alone, makes the passing run fail. If no test has shown this, tests a few
-    /// other points of the link; `None` if the variable is not enough at any of them.
+    /// Returns the last examined point of a link at which its variable alone was seen to make the
+    /// passing run fail, or else the first of a few others, tested now; `None` if there is none.
     ///
     /// # Errors
     /// When the experiments cannot be made.

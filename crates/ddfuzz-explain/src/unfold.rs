@@ -75,8 +75,9 @@ pub trait State: Memory {
     /// Returns the value of the register with a DWARF number; `None` where it holds no variable.
     fn register(&self, number: u16) -> Option<u64>;
 
-    /// Returns registers and words of memory that may matter although no variable describes them,
-    /// with their names. The caller leaves out those that overlap a variable.
+    /// Returns places (registers and words of memory) that may matter although no variable
+    /// describes them, each with a name for it. The caller leaves out those that overlap a
+    /// variable. By default there are none.
     fn undescribed(&self) -> Vec<(Place, String)> {
         Vec::new()
     }

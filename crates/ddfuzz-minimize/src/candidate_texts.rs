@@ -354,9 +354,9 @@ impl<'a> CandidateTexts<'a> {
         self.unproven.insert(ContentHash::of(&text));
     }
 
-    /// Returns the number of bytes of the best (the smallest failing text so far) that are not `0`
-    /// and may become `0`: no recorded test shows that the failure disappears then. Returns 0 for
-    /// texts larger than [`Full::SMALL`].
+    /// Returns how many bytes of the best (the smallest failing text so far) might still be
+    /// replaced by `0`: those that are not `0`, and for which no test has shown that the failure is
+    /// gone then. Returns 0 for texts larger than [`Full::SMALL`].
     pub fn untried_values(&self) -> u64 {
         if self.best().len() > Full::SMALL {
             return 0;

@@ -579,9 +579,9 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
-    /// Returns true if a run that ended as `ended` says may have crashed although its end does not
-    /// show it; then a traced run ([`key`](CrashClassifier::key)) and its output decide.
-    /// `crash_exit` is an exit status that counts as a crash.
+    /// Returns true if a run may have crashed although the way in which it `ended` does not show
+    /// it; a traced run ([`key`](CrashClassifier::key)) and its output then decide. `crash_exit` is
+    /// an exit status that counts as a crash.
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }

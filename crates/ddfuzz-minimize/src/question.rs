@@ -187,8 +187,8 @@ pub(super) trait Answerer {
         Ok(None)
     }
 
-    /// Takes out the slips (crashes of other bugs) of tests that workers ran ahead and the search
-    /// did not need; each is returned by one call only.
+    /// Returns the slips (crashes of other bugs) of tests that workers ran ahead, but for which the
+    /// search did not ask, and forgets them, so that the next call returns only later ones.
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }

@@ -279,8 +279,8 @@ impl LastBuilds {
         self.of_campaigns.get(id)?.as_ref()
     }
 
-    /// Returns true if it is not known whether `entry` fails with the last build of its target,
-    /// although another entry of its group does ([`Build::doubts`]).
+    /// Returns true if it is open whether `entry` fails with the last build of its target: only
+    /// another entry of its group is known to do so ([`Build::doubts`]).
     pub fn doubts(&self, entry: &Entry) -> bool {
         self.of_entry(entry)
             .is_some_and(|build| build.doubts(entry))

@@ -189,8 +189,9 @@ impl MergedBuilds {
     }
 }
 
-/// Returns the size of an entry's input, in bytes. If the sizes of its copies in the two folders
-/// differ, one copy is cut off; the size of the intact one is returned.
+/// Returns the size, in bytes, of the input of an entry that both directories of a merge may have.
+/// If the sizes of the two copies differ, one of them was cut off, and the size of the other is
+/// returned.
 fn original_size(id: &EntryId, from: &Path, into: &Path) -> Result<u64, StoreError> {
     let path = |folder: &Path| folder.join(layout::ORIGINAL);
     let size = |folder: &Path| path(folder).metadata().ok().map(|facts| facts.len());

@@ -259,9 +259,9 @@ impl ReplacedCorpus {
         Ok(Some(self.aside.clone()))
     }
 
-    /// Returns true if the old corpus, now at `place`, has the same files as before the cleanup.
-    /// Returns false if not, and also if that was not recorded because the old corpus is not to be
-    /// deleted.
+    /// Returns true if the old corpus, now at `place`, has exactly the files that it had before the
+    /// cleanup. Returns false if not, and also if these were not recorded, as is done only for a
+    /// corpus that is to be deleted.
     fn is_as_before(&self, place: &Path) -> bool {
         let before = self.before.as_ref();
         before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))

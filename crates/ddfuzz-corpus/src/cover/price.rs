@@ -109,8 +109,9 @@ impl Core {
         }
     }
 
-    /// Finds a cover of small weight by the cost model `terms` (price of a file, and whether time
-    /// counts), and a lower bound of its weight.
+    /// Finds a cover whose weight is small by the cost model `terms` (price of a file, and whether
+    /// time counts), and a lower bound of the weight of any cover. The search is limited by
+    /// `effort`.
     pub fn choose(
         &self,
         reader: &mut Reader<'_, impl Sets>,

@@ -150,8 +150,8 @@ pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<Edit> {
     Some(Edit::Set(vec![replacement]))
 }
 
-/// Returns the positions of the current best text that `edit` removes: where a replacement inserts
-/// fewer bytes than it replaces, the last of the replaced bytes count as removed.
+/// Returns the positions of the current best text that replacements in `edit` remove. A replacement
+/// may insert fewer bytes than it replaces: then the last of the replaced bytes count as removed.
 pub(super) fn lost(edit: &Edit) -> Vec<Range<usize>> {
     let Edit::Set(replacements) = edit else {
         return Vec::new();

@@ -203,8 +203,9 @@ async fn delete_groups_of(
     groups.document
 }
 
-/// Deletes pieces of this `kind` from `document` (a file taken apart), and then parts that only
-/// those pieces needed. Returns the smaller document.
+/// Deletes those pieces of the given `kind` (such as columns) from `document` (a file taken apart)
+/// that the failure does not need, and then parts that only those pieces needed. Returns the
+/// smaller document.
 pub(super) async fn delete_groups_and_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,

@@ -353,9 +353,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the index of the smallest declaration or statement that contains `node` and is no
-    /// item of a list; if there is none, the index of the root's child that contains it. `None` for
-    /// the root itself.
+    /// Returns the index of the smallest declaration or statement around `node` (or `node` itself)
+    /// that is no item of a list; if there is none, that of the root's child around it. `None` for
+    /// the root.
     fn statement(&self, node: usize) -> Option<usize> {
         let mut at = node;
         loop {

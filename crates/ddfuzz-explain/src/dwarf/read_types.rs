@@ -78,9 +78,10 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Reads a type as [`read`](TypeReader::read) does, but leaves the targets of pointers that are
-    /// nested more than [`DEEP`] types deep in `pending`. A type that is nested more than
-    /// [`DEEPEST`] types deep can only be damaged: the type `void` is returned for it.
+    /// Reads a type as [`read`](TypeReader::read) does. Of pointers that are nested more than
+    /// [`DEEP`] types deep, the targets are not read yet, but put into `pending`. A type that is
+    /// nested more than [`DEEPEST`] types deep can only be damaged: the type `void` is returned for
+    /// it.
     fn read_below(
         &mut self,
         dwarf: &Dwarf<Bytes>,
@@ -440,8 +441,9 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Adds the contents of an enumeration's variants to `fields`: a union of them if all begin
-    /// after the discriminant, which ends at `start`; else raw bytes.
+    /// Adds what the variants of an enumeration contain to `fields`. This is a union of `members`,
+    /// the variants, if all of them begin after the discriminant, which ends at `start`; else it is
+    /// the raw bytes after the discriminant. `size` is that of the enumeration in bytes.
     fn contents(&mut self, members: Vec<Field>, start: u64, size: u64, fields: &mut Vec<Field>) {
         let is_behind = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => inner.iter().all(|inner| inner.offset >= start),

@@ -350,9 +350,10 @@ impl Engine {
         found
     }
 
-    /// Returns the recorded instruction that has written past the end of the heap block `block`, or
-    /// the call of the library's function that has; `None` if a second run does not make that
-    /// write. `points` are the points (statement executions) of the failing run.
+    /// Returns the recorded instruction of the failing run, with its recording, that has written
+    /// past the end of the heap block `block`; the call if a library's function has. `None` if the
+    /// run, made again, does not make that write. `points` are the points (statement executions) of
+    /// the failing run.
     fn writes_behind(
         &mut self,
         points: &[Point],

@@ -174,9 +174,10 @@ impl Imports {
         Imports(named.collect())
     }
 
-    /// Returns which library's function the call instruction `call` enters, and how many parameters
-    /// it declares; `entered` is the first address outside of the program's own code, `bias` the
-    /// difference between addresses in the process and in the file.
+    /// Returns the library's function that the call instruction `call` enters, and the number of
+    /// parameters that it declares. `entered` is the first address outside of the program's own
+    /// code that is reached; `bias` is the difference between an address in the process and in the
+    /// program's file.
     pub fn called(
         &self,
         call: &Executed,

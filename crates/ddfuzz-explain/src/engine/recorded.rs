@@ -287,10 +287,10 @@ impl Engine {
         Ok(recorded)
     }
 
-    /// Records all instructions of the failing run from its first point in `main` on, with the
-    /// memory that libraries' functions change. Of a run of more than [`WHOLE_POINTS`] points, the
-    /// last ones are recorded. Nothing is recorded if these have more than [`MOST_WHOLE`]
-    /// instructions.
+    /// Records all instructions of the failing run from its first point in `main` on. A library's
+    /// function counts as one instruction, with the memory that it changes. Of a run of more than
+    /// [`WHOLE_POINTS`] points, only the last ones are recorded; nothing at all if these have more
+    /// than [`MOST_WHOLE`] instructions.
     pub(crate) fn record_whole(&mut self, points: &[Point]) -> Result<(), EngineError> {
         // What runs before `main` is called by the C library.
         let is_main = |it: &Point| self.function(it.pc) == Some("main");
@@ -478,8 +478,9 @@ impl Engine {
         all.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 
-    /// Returns whether the library's function that the recorded instruction `at` of the failing run
-    /// calls changes some memory; `None` where another run does not come to that call.
+    /// Returns whether a call of a library's function changes the memory given by address and size.
+    /// The call is the recorded instruction `at` of the failing run, which is run again for this;
+    /// `None` where this run does not come to the call.
     pub(super) fn call_writes(
         &mut self,
         recorded: &Recorded,

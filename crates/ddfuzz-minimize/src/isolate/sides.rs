@@ -93,8 +93,9 @@ impl Subject {
         text
     }
 
-    /// Returns the places that `deltas` change, with the removed and inserted bytes: as ranges of
-    /// the passing input, or of the failing input if the deltas are its bytes.
+    /// Returns the places at which the passing input must be changed to apply `deltas`, with the
+    /// bytes that are removed and inserted there. If the deltas are bytes of the failing input, the
+    /// places are in that input, and the bytes at them count as removed.
     pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
         match &self.changes {
             Some(changes) => deltas
