@@ -299,10 +299,10 @@ impl Doubts {
         self.all.as_ref().or(single)
     }
 
-    /// Adds a reason to doubt that they are fixed for groups without one, if all their crashes were
-    /// found with the very build of `target` that is being checked ([`same_build`]): a build cannot
-    /// have fixed its own crash. Adds none if `target` is a script or its arguments name existing
-    /// files, since what it does depends on those files, too.
+    /// Adds reasons to doubt that groups are fixed, for groups without such a reason whose crashes
+    /// were all found with the very build of `target` that is being checked ([`same_build`]): a
+    /// build cannot have fixed its own crash. Adds none if `target` is a script or its arguments
+    /// name existing files, since what it does depends on those files, too.
     fn add_same_build(&mut self, groups: &[StoredGroup], target: &Target) -> Result<(), Failure> {
         let Program::Path(path) = &target.program else {
             return Ok(());

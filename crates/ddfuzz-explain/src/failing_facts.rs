@@ -28,12 +28,14 @@ pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it 
 /// A part of the time for an explanation: the CPU time is divided by the first number, and the wall
 /// time (which counts on a busy machine) by the second.
 type Parts = (u32, u32);
-/// The share for runs in which a condition of the failing run is decided the other way.
+/// Part of the time for an explanation that is left to runs in which a condition of the failing run
+/// is decided the other way.
 const CONDITIONS: Parts = (60, 8);
 /// Part of the time for an explanation that may be used to record the failing run, and to find
 /// where the size of a heap block came from.
 const FACTS: Parts = (60, 8);
-/// The share for finding out where the value came from by which the failing run has crashed.
+/// Part of the time for an explanation that is left to finding out where the value came from by
+/// which the failing run has crashed.
 const VALUES: Parts = (10, 8);
 /// Runs of mutants of the program may take the time that is left divided by this number.
 const MUTANTS: u32 = 2;

@@ -99,8 +99,8 @@ impl Suspects {
         self.add_before(calls, (why, true), |_| false);
     }
 
-    /// Adds a statement to the suspects as [`add`](Suspects::add) does; but in `main`, and if it is
-    /// the one that fails, after all others, because a wrong value there was mostly made elsewhere.
+    /// Adds a statement to the suspects as [`add`](Suspects::add) does; one in `main`, or the
+    /// failing one itself, after all others, because a wrong value there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let failing = self.failing.clone();
         self.add_before(calls, (why, why == CONFIRMED), |it| {

@@ -27,9 +27,8 @@ const NEVER_SLOW: u64 = 5;
 pub(super) const ESTIMATING: u64 = 20;
 /// One run confirms the result for every so many tests of the search, within limits.
 const TESTS_PER_CONFIRMATION: u64 = 5;
-/// One for each so many tests of a search is the number of proven removals of single bytes that are
-/// run again at its end, if the search was long. These runs show whether the removals still do not
-/// fail.
+/// Divisor of the number of tests of a long search: at its end, as many proven removals of single
+/// bytes as the quotient are run again, to show whether they still do not fail.
 const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.

@@ -670,8 +670,8 @@ impl GuidedEngine<'_> {
     }
 }
 
-/// The workers that were started together, as sets of their numbers: those whose supervisor has
-/// connected, is still connected, and whose worker process has connected.
+/// Three sets of workers, by their numbers: those whose supervisor has connected, those whose
+/// supervisor is still connected, and those whose worker process has connected.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     /// Numbers of the workers whose supervisor process has connected at least once.

@@ -256,9 +256,9 @@ impl KnownHangs {
     }
 
     /// Takes over the main process's verdict about a suspected hang. Runs that stop at the same
-    /// site then count as hangs of its group, or as slow; an unknown site is forgotten. `own`: the
-    /// number of the submission if this worker made it, else `None`. Returns the submitted input if
-    /// its run ended by itself.
+    /// site then count as hangs of its group, or as slow; if the verdict is that nothing is known,
+    /// the site is forgotten. `own`: the number of the submission if this worker made it, else
+    /// `None`. Returns the submitted input if its run ended by itself.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {

@@ -90,8 +90,8 @@ impl Coverage {
 }
 
 /// A segment of System V shared memory, to which AFL++'s runtime attaches. It is marked for removal
-/// as soon as it is made: processes can still attach, and the kernel removes it when the last one
-/// is gone.
+/// as soon as it is made: processes can still attach, and the kernel removes it when the last
+/// attached one is gone.
 pub(super) struct Segment {
     id: i32,
     at: NonNull<u8>,
