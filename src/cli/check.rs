@@ -271,9 +271,9 @@ struct Doubts {
 }
 
 impl Doubts {
-    /// Returns the reasons to doubt that groups are fixed although runs on the recorded targets
-    /// pass: options of the command line change the conditions under which the groups were found.
-    /// `subject`: returns the target and the way with which an entry is run again.
+    /// Returns reasons to doubt that groups are fixed when their inputs pass: options of the
+    /// command line have changed conditions under which the groups were found, as recorded with
+    /// their targets. `subject` returns the target and the way with which an entry is run now.
     fn of_recorded(
         reader: &Reader,
         groups: &[StoredGroup],
@@ -299,10 +299,10 @@ impl Doubts {
         self.all.as_ref().or(single)
     }
 
-    /// Adds a reason for each group without one whose crashes were all found with the same build of
-    /// `target` that is being checked ([`same_build`]): a build cannot have fixed its own crash.
-    /// Adds none if `target` is a script or its arguments name existing files, since what it does
-    /// depends on those files, too.
+    /// Adds reasons to doubt that groups are fixed, for groups without such a reason whose crashes
+    /// were all found with the very build of `target` that is being checked ([`same_build`]): a
+    /// build cannot have fixed its own crash. Adds none if `target` is a script or its arguments
+    /// name existing files, since what it does depends on those files, too.
     fn add_same_build(&mut self, groups: &[StoredGroup], target: &Target) -> Result<(), Failure> {
         let Program::Path(path) = &target.program else {
             return Ok(());
@@ -541,7 +541,8 @@ fn gone(target: &Target) -> Option<&Path> {
 struct Recorded(HashMap<String, TargetRecord>);
 
 impl Recorded {
-    /// Reads the targets of all campaigns; returns an empty map if they are all the same.
+    /// Returns the target of each campaign in the output directory, by the campaign's id; none if
+    /// all are on the same target.
     fn of(reader: &Reader) -> Result<Recorded, Failure> {
         let file = reader.campaigns()?;
         let records = file
@@ -554,10 +555,9 @@ impl Recorded {
         Ok(Recorded(if is_one { HashMap::new() } else { records }))
     }
 
-    /// Returns the target on which a failure was found, and the way of execution. They come from
-    /// the failure's own record, as in a study of many programs. Otherwise they come from the
-    /// failure's campaign, if the output directory has results of several targets. Else returns
-    /// `None`.
+    /// Returns the target on which a failure was found, and the way of execution: from the
+    /// failure's own record, if it has them as in a study of many programs; else from its campaign,
+    /// if the output directory has results of several targets; else `None`.
     fn of_entry(&self, entry: &Entry) -> Option<(Target, Way)> {
         let of_campaign = || self.0.get(entry.crash.campaign()?);
         let record = match &entry.crash.of {

@@ -472,8 +472,8 @@ fn holds_no_test(log: &Path) -> bool {
 /// Suffix of the name of a log, after that of the result file.
 const LOG_ENDING: &str = ".log.jsonl";
 
-/// Suffix of the file that holds a result which is to be printed (`-o -`) until the minimization
-/// ends, after the name of the log.
+/// Suffix of the file in which a result stays until the minimization ends and prints it (`-o -`):
+/// it is added to the name of the log.
 const PRINTED_ENDING: &str = ".ddfuzz-stdout";
 
 /// Returns the folder for the inputs of slips (other crashes than the minimized one) that the
@@ -515,9 +515,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(SCRIPT_ENDING))
 }
 
-/// Returns those of the files `kept` whose slips are not in `listed`, the slips of the log. Each
-/// file holds the input of a slip (another crash, found while minimizing). The log may lack some,
-/// since workers also test candidates that the search has not asked for.
+/// Returns those of the files `kept`, each the input of a slip (another crash, found while
+/// minimizing), whose slip is not among `listed`, those of the log. The log may lack some, since
+/// workers also test candidates that the search has not asked for.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],

@@ -340,8 +340,9 @@ impl Screen for GroupBlocks {
 /// Option with which `ddfuzz-runner` starts itself as a helper: wait until the process with the
 /// given id ends, then print the text on stdin.
 pub const PRINT_AFTER: &str = "--print-after";
-/// Maximum time in milliseconds that the helper process waits for cargo-fuzz to end, before it
-/// prints; cargo-fuzz runs the program once more for each failing input.
+/// Maximum time in milliseconds that the helper process, which prints ddfuzz's last message on
+/// stderr, waits for cargo-fuzz to end before it prints. It is long because cargo-fuzz runs the
+/// program once more for each failing input.
 const LONGEST_WAIT_MS: u16 = 60_000;
 /// cargo-fuzz is searched for among this many nearest ancestors of this process.
 const ANCESTORS: usize = 4;

@@ -269,8 +269,8 @@ impl TargetArgs {
         }
     }
 
-    /// Changes `target` by all options except those for its program and limits. A variable of the
-    /// environment replaces the one of the same name.
+    /// Changes `target` by all options except those for its program and limits. A given environment
+    /// variable replaces one of the same name.
     fn apply(&self, target: &mut Target) -> Result<(), Failure> {
         for (name, value) in &self.env {
             // A replaced variable keeps its place, because the order of variables may matter.

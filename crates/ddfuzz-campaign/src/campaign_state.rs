@@ -16,9 +16,9 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Number of minor keys (finer hashes of crashes) of one group up to which the first input of each
-/// is stored. In a group with so many, an input with a new minor key is stored only if it is a
-/// crash smaller than all stored inputs of the group.
+/// Maximum number of minor keys (finer hashes of crashes) of one group for which an input is stored
+/// because the minor key is new. In a group with so many, only crashes are stored that are smaller
+/// than all stored inputs of the group.
 pub(crate) const MAX_MINORS: usize = 16;
 
 /// The result of committing a finding (a run that did not pass) whose input was stored: the id of

@@ -455,7 +455,7 @@ pub struct FailedRun {
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 
 impl FailedRunSlot {
-    /// Puts the observations of a failed run into the slot, in place of those of an earlier run.
+    /// Keeps the observations of a failed run in this slot, in place of those of an earlier run.
     pub fn put(&self, run: FailedRun) {
         *lock(&self.0) = run;
     }

@@ -14,12 +14,12 @@ use ddfuzz_store::{Archived, Entry, EntryId, Kind};
 use ddfuzz_triage::{Triager, Verdict};
 
 impl Minimizing {
-    /// Looks whether an earlier minimization of `entry` can be continued, whose log differs from
-    /// the planned one (with the first line `start`) only in the limits of runs, and has a result:
-    /// a claim other than best-so-far, or a reduction. If so, sets the limits in `start` to those
-    /// of the log. If that minimization is complete, nothing more is run, and `None` is returned;
-    /// else the settings get the limits of the log, too, and a note for the user is returned. If
-    /// there is no such log, changes nothing and returns `None`.
+    /// Lets an earlier minimization of `entry` go on within the limits of its log. It must have a
+    /// result (a claim other than best-so-far, or a reduction), and its first line may differ from
+    /// `start`, the first line planned now, only in the limits of runs. Then `start` gets the
+    /// limits of the log. If the earlier one made a claim, there is nothing to run, and `None` is
+    /// returned; else the settings get the limits, too, and a note for the user is returned.
+    /// Without such a log, nothing changes, and `None` is returned.
     pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
         let logged = Log::read_start(&entry.log())?;
         if logged.limits == start.limits {

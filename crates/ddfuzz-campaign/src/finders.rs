@@ -26,8 +26,10 @@ use std::collections::HashSet;
 use ddfuzz_exec::{Target, TargetRecord, Way};
 use ddfuzz_store::{Build, Campaign, CampaignFile, Entry, Kind, Reader, StoreError};
 
-/// Which failures of an output directory were found on one target, and which of its groups are gone
-/// with the last build. The documentation of the module has the rule.
+/// What the failures in an output directory have to do with one target: which of them count as
+/// found on it, and which of its groups are gone, that is, did not fail when they were checked with
+/// the last build. A failure counts as found on the target if its record names a campaign on the
+/// target.
 #[derive(Debug)]
 pub struct Finders {
     /// Which failures count as found on the target; `None` if all failures of the directory do.
@@ -47,7 +49,8 @@ pub struct Finders {
     last: Option<Build>,
 }
 
-/// Which failures of a directory with results of several targets count as found on one of them.
+/// The rule by which failures count as found on one target, in an output directory with results of
+/// several targets.
 #[derive(Debug)]
 struct FailureSelection {
     /// Ids of the campaigns whose failures count as found on the target.
@@ -155,10 +158,11 @@ impl Finders {
         Finders::of(reader, &reader.campaigns()?, Some(&record_of(target)), true)
     }
 
-    /// Returns true if the failure `entry` counts as found on the target: by a run, in a file, or
-    /// while another failure of the target was minimized. Always true for a failure that a study
-    /// has found, whose record names its program. A record of an older version of ddfuzz names no
-    /// campaign: it counts if the journal of triage has the input.
+    /// Returns true if the failure `entry` counts as found on the target: its record names a
+    /// campaign on the target, or triage has found the same crash of the same content on the
+    /// target. The latter counts for records of older versions of ddfuzz, which name no campaign,
+    /// and for all others if the selection shares failures. Always true for a failure that a study
+    /// has found, and if all failures of the directory count.
     pub fn include(&self, entry: &Entry) -> bool {
         let Some(selection) = self.selection.as_ref().filter(|_| entry.crash.of.is_none()) else {
             return true;
@@ -178,8 +182,9 @@ impl Finders {
         self.is_same_but_moved
     }
 
-    /// Checks whether a campaign of the directory is on a program with the same file name as the
-    /// target's; if none is, all failures count as found on the target.
+    /// Returns true if a campaign of the directory is on a program with the same file name as the
+    /// target's. If none is, the directory says nothing of the target, and all its failures count
+    /// as found on it.
     pub fn is_near(&self) -> bool {
         self.is_near
     }

@@ -141,10 +141,10 @@ impl<'a> Bug<'a> {
         open.filter(move |entry| !has_result && entry.minimized.is_none())
     }
 
-    /// Returns the entry of the bug to minimize first, or `None` if an entry has a result already.
-    /// Entries found by runs come before those from files; of the former, the one found first is
-    /// chosen. Of files, whose names do not tell which came first, one is chosen whose minimization
-    /// has begun, or else the smallest.
+    /// Returns the entry of the bug to minimize first; `None` if an entry has a result already.
+    /// Entries found by runs come first, in the order of the runs. Of entries from files, whose
+    /// names do not tell which came first, one whose minimization has begun is chosen, or else the
+    /// smallest.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -206,10 +206,11 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// Returns the entry of the bug (group of crashes) to minimize next as a variant: one whose
-    /// minor key no minimized reproducer has. One whose minimization has begun comes first; then
-    /// the minor key that was found first decides, and then the size. `None` if there is no such
-    /// entry, nothing was minimized, or the reproducers already have more than `most` minor keys.
+    /// Returns the entry of the bug (group of crashes) to minimize next as a variant, that is, an
+    /// entry whose minor key no minimized reproducer has. An entry whose minimization has begun
+    /// comes first; then the minor key that was found first decides, and then the size. `None` if
+    /// there is no such entry, nothing was minimized, or the reproducers already have more than
+    /// `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.minors_of_results();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -286,8 +287,8 @@ pub(crate) struct SmallestSizes {
 }
 
 impl SmallestSizes {
-    /// Returns two sizes of `entries`, which all have results: the size of the smallest result, and
-    /// the size of the smallest input that was minimized.
+    /// Determines the size of the smallest result among `entries`, which must all have one, and
+    /// that of the smallest input from which one was made.
     pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
         let results = entries.filter_map(|entry| entry.minimized.as_ref());
@@ -295,8 +296,8 @@ impl SmallestSizes {
         reached
     }
 
-    /// Updates the smallest sizes by an input of `before` bytes that was minimized to `after`
-    /// bytes.
+    /// Updates the two sizes by an input of `before` bytes that was minimized to `after` bytes:
+    /// each becomes the smaller one, that of the smallest input and of the smallest result.
     pub(crate) fn take(&mut self, before: u64, after: u64) {
         let least = |held: Option<u64>, size: u64| Some(held.map_or(size, |held| size.min(held)));
         (self.input, self.result) = (least(self.input, before), least(self.result, after));
@@ -354,10 +355,10 @@ pub(crate) fn pending(
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
 /// Returns the entries of one group to minimize next, as [`pending`] does for all groups: at most
-/// one for each bug (in a study, each utility), with its position in the order of minimization.
-/// Returns none if the group is gone, that is, did not fail any more with the last build.
-/// `variants`: how many further minor keys are minimized at most; `last`: whether entries that are
-/// minimized after all others are returned, too.
+/// one for each bug (the group or, in a study, each utility in it), with its place in the order of
+/// minimization. Returns none if the group did not fail any more with the last build. `variants`:
+/// how many further minor keys are minimized at most; `last`: whether also to return entries that
+/// are minimized after all others.
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,
@@ -401,10 +402,11 @@ pub(crate) fn smaller_of_runs(
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
-/// Returns the entry of `bug` (a group of crashes; in a study, of one utility) to minimize next,
-/// and its priority; `None` if there is none. `variants`: how many further minor keys of the group
-/// are minimized at most. `last`: whether entries are returned, too, that are minimized only after
-/// all others: hangs, memory blow-ups, variants, and entries that only a minimization has met.
+/// Returns the entry of `bug` (a group of crashes; in a study, those of one utility) to minimize
+/// next, and its priority; `None` if there is none. `variants` is the maximum number of minor keys
+/// that are minimized besides the first one. With `last`, entries are also returned that are
+/// minimized after all others: hangs, memory blow-ups, variants, and entries that only a
+/// minimization has met.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -605,9 +607,9 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     }
 }
 
-/// Returns true if `slip`, an input that the minimization of `entry` has met, is smaller than all
-/// results of the group it crashed in, and than all entries there that wait to be minimized; in a
-/// study, those of the same utility. Else false.
+/// Returns true if it is worth storing `slip`, a crash that the minimization of `entry` has met:
+/// its input is smaller than all results of the group in which it crashed, and than all entries of
+/// that group that are not minimized yet. In a study, only those of the same utility are compared.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));

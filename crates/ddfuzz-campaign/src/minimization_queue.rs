@@ -176,7 +176,8 @@ struct PendingEntries<'a> {
     groups: BTreeMap<(Kind, String), GroupWork>,
 }
 
-/// The entries of one group that are to be minimized.
+/// The work that minimization still has in one group: its entries to be minimized, in order, and
+/// those whose minimization is unfinished.
 #[derive(Default)]
 struct GroupWork {
     /// The entries of the group that are to be minimized next, in order.

@@ -15,7 +15,8 @@ use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
 use ddfuzz_store::{Entry, EntryId, Group, Kind, LastBuilds, Reader, StoreError};
 use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
-/// The result of running an input up to three times ([`examined`]).
+/// How an input behaved that was run until it crashed, three times at most ([`examined`]): how it
+/// ended, and the record of its crash.
 pub struct Examined {
     /// How the run that crashed has ended; if none crashed, how the last run has ended.
     pub ended: Ended,

@@ -208,11 +208,11 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Records in `run` that the input with the hash `content` is being run, with a search for memory
-/// leaks if `leaks` is true. Returns true if the caller has to run it: it is not in `run` yet, or
-/// was run without a search for leaks that is asked for now. (libFuzzer may write an input to its
-/// corpus, and later also to a file whose name says that it leaks.) `run` has the inputs that were
-/// run, each with true if a search for leaks would show nothing more.
+/// Returns true if the caller has to run the input with the hash `content`, with a search for
+/// memory leaks if `leaks` is true, and records in `run` that this is done. False if it was run
+/// before, unless a search for leaks is asked for now and was not made then. (libFuzzer may write
+/// an input to its corpus, and later also to a file whose name says that it leaks.) `run` tells of
+/// each input that was run whether leaks were searched.
 pub fn mark_as_run(
     run: &mut HashMap<ContentHash, bool>,
     content: ContentHash,
@@ -340,8 +340,9 @@ static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)
 /// modification), and the time at which its metadata was changed last.
 type DatedStamp = (FileStamp, SystemTime);
 
-/// Returns the stamp of a file, and the time of the last change of its metadata, which programs
-/// cannot set as they like; `None` if the file cannot be accessed.
+/// Returns the stamp of the file at `path` (device, inode, size and modification time), and the
+/// time of the last change of its metadata, which programs cannot set as they like; `None` if the
+/// file cannot be accessed.
 fn file_stamp(path: &Path) -> Option<DatedStamp> {
     let stamp = FileStamp::at(path)?;
     let facts = path.metadata().ok()?;

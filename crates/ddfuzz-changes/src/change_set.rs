@@ -133,8 +133,9 @@ impl FileChange {
         }
     }
 
-    /// Returns the name of a change of this file in results: `link` or `submodule` for what replaces
-    /// the target of a symbolic link or the commit of a submodule, else that of its kind.
+    /// Returns the name, in results, of a change of the kind `kind` in this file. If the file is a
+    /// symbolic link with a new target, or a submodule with a new commit, the name is `link` or
+    /// `submodule`, else that of the kind.
     pub fn kind_name(&self, kind: Kind) -> &'static str {
         let mode = self.new.as_ref().map(|new| new.entry.mode);
         match (kind, mode) {
@@ -583,7 +584,8 @@ impl FileChange {
     }
 }
 
-/// Returns the lines whose indices are in `range`, which is cut at the end of `lines`.
+/// Returns those of `lines` whose indices are in `range`; indices beyond the end of `lines` are
+/// ignored.
 pub(crate) fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]

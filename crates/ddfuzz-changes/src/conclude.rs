@@ -35,8 +35,8 @@ pub struct Premise {
     pub refuting: Outcome,
 }
 
-/// Returns the versions on whose tests the claim about the found changes `kept` rests: those without
-/// one of the changes, and for [`Goal::Difference`] also those with one of them alone.
+/// Returns the versions that must be tested to prove the claim about the found changes `kept`: each
+/// without one of the changes and, for [`Goal::Difference`], also each with a single one of them.
 pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     let mut all = Vec::new();
     for (at, (set, changes)) in kept.iter().enumerate() {
@@ -106,9 +106,9 @@ fn tested_again(
     }
 }
 
-/// Tests, on top of the old version, the removal of each single change in `kept`, and removes the
-/// changes without which the old version still fails. Returns for how many of the remaining changes
-/// the version without the change does not build.
+/// Removes changes from `kept` without which the old version, with all others applied, still fails:
+/// tests the removal of each single one. Returns for how many of the changes that are left the
+/// version without them does not build.
 pub(crate) fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],

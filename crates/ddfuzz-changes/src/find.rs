@@ -220,10 +220,10 @@ pub(crate) struct SetResult {
     pub passing: Config,
 }
 
-/// Searches the failure-inducing changes of a set on top of the commit `on`, with the changes
-/// `later` of other sets applied after them: minimizes the set for [`Goal::Cause`], isolates a
-/// difference for [`Goal::Difference`]. `commit_of` has the commit that each change comes from, or
-/// is empty.
+/// Searches the changes of `set` that cause the failure. The changes are applied to the commit
+/// `on`, and the changes `later` of other sets after them. For [`Goal::Cause`], minimizes the set;
+/// for [`Goal::Difference`], isolates a minimal difference in it. `commit_of` has the commit of
+/// each change, or is empty where there are no commits.
 pub(crate) fn search(
     session: &mut Session<'_>,
     goal: Goal,
@@ -449,10 +449,10 @@ fn inside_merge(
     }
 }
 
-/// Searches the earlier changes that the found changes `kept` of a commit need to make the old
-/// version fail (*interference*): bisects the history before version `last` and searches the
-/// commits found, until the old version fails with all of them. Then leaves out those that are not
-/// needed, ends the log, and returns the result.
+/// Searches the earlier changes that the changes `kept` of one commit need to make the old version
+/// fail (*interference*). As long as the old version does not fail with all changes found, bisects
+/// the history before version `last` and searches the commit that this leads to. Then leaves out
+/// changes that are not needed, ends the log, and returns the result.
 fn with_partners(
     session: &mut Session<'_>,
     history: &History<'_>,

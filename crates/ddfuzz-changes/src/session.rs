@@ -137,8 +137,9 @@ impl<'a> Session<'a> {
         self.spent
     }
 
-    /// Notes that a build has shown that, in the set of changes with the index `index`, the change
-    /// `user` requires the change `needed`. The next line of the log records it.
+    /// Remembers that one change requires another, as a build has shown: in the set of changes with
+    /// the index `index`, the change `user` cannot be built without the change `needed`. The next
+    /// line of the log records it.
     pub fn learn(&mut self, index: usize, user: usize, needed: usize) {
         let first = self.sets[index].first;
         let pair = [user, needed].map(|unit| (first + unit) as u64);
@@ -534,9 +535,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes the log line of a test that was answered without a run, or checks that the log of an
-    /// earlier run has it, and counts the test: as cached if `key`, the hash of the version's
-    /// files, is given, else as predicted.
+    /// Writes the log line of a test that was not run because its outcome is known, or checks that
+    /// the log of an earlier call has the same line, and counts the test. It counts as cached if
+    /// `key`, the hash of the version's files, is given, else as predicted.
     fn write_unrun(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
         let number = self.past.front().map_or(0, |(number, _)| *number);
         match self.logged(&line)? {

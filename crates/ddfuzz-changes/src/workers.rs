@@ -220,11 +220,11 @@ impl Workers {
         Ok([again()?, again()?])
     }
 
-    /// Looks for the reason why the new version `tree` does not fail on the build of the old
-    /// version, by three tests of this build and of one in an empty directory. If all tests of the
-    /// second build fail (`is_failing` says so of a report) and none of the first, incremental
-    /// builds miss a change: returns an error. Returns another one, which names the version as
-    /// `shown`, if tests of one build differ.
+    /// Finds out why the new version `tree` does not fail on the build of the old version. Tests it
+    /// twice more on that build, and up to three times on a build made in an empty directory;
+    /// `is_failing` tells whether a test fails. It is an error if all tests on the empty
+    /// directory's build fail and none on the old one's, because an incremental build then misses a
+    /// change. It is another error, which calls the version `shown`, if tests of one build differ.
     ///
     /// [`ChangesError::StaleBuild`] in the first case, [`ChangesError::Alternating`] in the second,
     /// and those of [`Workers::run`].

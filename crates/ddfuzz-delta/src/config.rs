@@ -24,7 +24,8 @@ impl ConfigId {
         ConfigId(self.0.wrapping_add(range_id(unit, unit + 1)))
     }
 
-    /// Returns the id of the set that lacks `unit`, which this set keeps. Takes O(1).
+    /// Returns the id of the set that is left when `unit` is removed from this set, which must have
+    /// it. Takes O(1).
     pub fn without(self, unit: usize) -> ConfigId {
         ConfigId(self.0.wrapping_sub(range_id(unit, unit + 1)))
     }

@@ -3,7 +3,8 @@
 
 use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// One recursive call `dd2(c, r)` of the algorithm `dd` of ESEC 1999.
+/// One recursive call `dd2(c, r)` of the algorithm `dd` of ESEC 1999: the search for the units in
+/// `c` that cause the failure while those of `r` stay applied.
 #[derive(Clone, Debug)]
 struct Dd2Call {
     /// `c`: the units among which the recursive call searches for those that cause the failure.
@@ -377,7 +378,8 @@ impl Findings {
         }
     }
 
-    /// Adds `units`, which one recursive call found to cause the failure, to the results.
+    /// Adds `units`, the result of one recursive call of the algorithm, to the results: changes
+    /// that together cause the failure.
     pub fn add(&mut self, units: Config) {
         self.found.push(units);
     }

@@ -218,8 +218,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
     }
 }
 
-/// Returns FAIL if `other` is the same failure as `first`, the failure of the first call; else
-/// UNRESOLVED.
+/// Returns FAIL if the failure `other` of a call is the same as `first`, that of the first call
+/// with all arguments; else UNRESOLVED.
 fn same(first: &Failure, other: &Failure) -> Outcome {
     match first == other {
         true => Outcome::Fail,

@@ -162,9 +162,9 @@ pub trait Document: Send + Sync {
         self.without(&[])
     }
 
-    /// Returns the size, in bytes, of each region of the file that can be removed by
-    /// [`sharing`](Document::sharing): a region to which offsets in the file refer, and which
-    /// contains no deletable parts. Empty by default.
+    /// Returns the sizes, in bytes, of the regions of the file that [`sharing`](Document::sharing)
+    /// can remove. A region is a range of bytes to which offsets in the file refer; it can be
+    /// removed if it contains no deletable parts. Empty by default.
     fn regions(&self) -> Vec<usize> {
         Vec::new()
     }

@@ -133,9 +133,8 @@ impl CrashSnapshots {
         Ok(())
     }
 
-    /// Returns true if a process of the last run could have written a snapshot when it crashed,
-    /// because the preloaded library was set up before `main`; false if that library did not get so
-    /// far.
+    /// Returns true if the processes of the last run could write snapshots of crashes: the
+    /// preloaded library was set up before `main`. False if the run ended before.
     pub fn ready(&self) -> bool {
         self.word(0) >> 32 != 0
     }

@@ -290,8 +290,8 @@ pub struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// Smallest limit on CPU time that is learned: the kernel measures CPU time in steps of some
-    /// milliseconds.
+    /// Smallest limit on CPU time that is learned from runs of a target: the kernel measures CPU
+    /// time in steps of some milliseconds, so that a shorter limit would be inexact.
     pub const MIN_LEARNED: Duration = Duration::from_millis(50);
 
     /// Returns time limits for a target whose runs, as far as known, take the CPU time `cpu`: ten

@@ -257,7 +257,7 @@ impl Input {
         }
     }
 
-    /// Whether the input is in named files of which the run has read none since
+    /// Whether the run has not read the input, which is in named files, since
     /// [`forget_accesses`](Input::forget_accesses). False where that cannot be told: the file
     /// system does not record when files are read, or the input also comes in another way.
     pub(crate) fn is_unread(&self) -> bool {

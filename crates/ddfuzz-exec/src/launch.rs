@@ -241,9 +241,10 @@ impl Launch {
         ))
     }
 
-    /// Duplicates the file descriptors that a fork server inherits: those in `fixed`, each with the
-    /// number that it gets in the server, and those that only some launches pass. Returns each
-    /// duplicate, whose own number is above those of the server, with its number in the server.
+    /// Duplicates the file descriptors that a fork server inherits: those in `fixed`, each with its
+    /// number in the server, and those of this launch that only some launches have, such as a
+    /// terminal. Returns each duplicate, whose own number is above those of the server, with its
+    /// number there.
     fn duplicate_descriptors(
         &self,
         fixed: &[(&dyn AsFd, i32)],

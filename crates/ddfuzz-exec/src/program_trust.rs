@@ -36,8 +36,8 @@ const SAVED: Duration = Duration::from_micros(150);
 const CREDIT: Duration = Duration::from_millis(500);
 
 /// Maximum CPU time of a run in a process that runs many inputs of the program's `main`. A longer
-/// run is made again by a fork, within the target's own limits: compared with such a run, a fork
-/// costs nothing.
+/// run is stopped there, and made again in a forked process within the target's own limits; a fork
+/// costs little compared with it.
 pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
 /// Maximum wall time of a run in a process that runs many inputs of the program's `main`; a longer
 /// run is made again by a fork, too.
@@ -125,11 +125,11 @@ pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 type ProgramFile = (u64, u64, u64, i64, i64);
 
 impl ProgramTrust {
-    /// Returns the record of the program at `path`, which all executors of this process share. A
-    /// program that was built again has a new record. Runs whose start is frozen (`is_frozen`: they
-    /// share random numbers, times and process id) have a separate one: they begin later, and may
-    /// be fast where the others are slow. If the file cannot be read, returns an empty record that
-    /// is not shared.
+    /// Returns what runs of the program at `path` have shown about running many inputs in one
+    /// process, a record that all executors of this process share. A program that was built again
+    /// has a new record. Runs whose start is frozen (`is_frozen`: they share random numbers, times
+    /// and process id) have a separate one: they begin later, and may be fast where the others are
+    /// slow. If the file cannot be read, returns an empty record that is not shared.
     pub(crate) fn of(path: &Path, is_frozen: bool) -> ProgramTrust {
         static KNOWN: LazyLock<Mutex<HashMap<(ProgramFile, bool), ProgramTrust>>> =
             LazyLock::new(Mutex::default);

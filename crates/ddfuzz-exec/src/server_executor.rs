@@ -179,17 +179,16 @@ impl ServerExecutor {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the process that makes the last run of the current call ends after it: each run has
-    /// a new process, or the next call needs a new one.
+    /// Whether the process that makes the last run of the current call of the executor ends after
+    /// that run: each run has a new process, or the runs of the next call need a new one.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
 
     /// Returns how many inputs the next request may have: 1, or any number. It is 1 if each run
-    /// must report its comparisons, or all of its blocks. It is also 1 if each run has a new
-    /// process, except where a change of the working directory between the runs would be noticed,
-    /// since a later run could see files of an earlier one. `changed`: the time of that directory's
-    /// last change; `None` if unknown.
+    /// must report its comparisons, or all of its blocks. It is also 1 if each run needs a new
+    /// process, since it could see files of an earlier run of the request; not if such a change of
+    /// the working directory would be noticed by its time `changed` (`None`: unknown).
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;

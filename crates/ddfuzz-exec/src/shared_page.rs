@@ -94,8 +94,8 @@ impl Page {
         self.header.half(5).load(Ordering::Acquire) != 0
     }
 
-    /// Returns the signal by which a child of the target crashed, if the target itself has waited
-    /// for that child; `None` if there is none.
+    /// Returns the signal by which a child process of the target crashed, as the target has seen it
+    /// by waiting for the child (`wait`); `None` if no such child has crashed.
     pub(crate) fn crashed(&self) -> Option<i32> {
         let signal = self.header.half(6).load(Ordering::Acquire);
         crate::Ended::Signal(signal)

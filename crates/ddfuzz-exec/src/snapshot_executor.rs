@@ -244,10 +244,10 @@ impl SnapshotExecutor {
         Ok(())
     }
 
-    /// Records `runs` on `inputs` in `trust`, which decides by them whether the runner may still be
-    /// used. `refused`: why the runner refused the last of `runs`, so that a fork made it, which is
-    /// counted in `refusals`; `None` if the runner made all runs. If the runner was killed because
-    /// the last run took too much CPU time, sets the length from which on inputs are run by forks.
+    /// Records `runs` on `inputs` in `trust`, which decides whether the runner may still be used.
+    /// `refused` is why the runner refused the last of `runs`, so that a fork made it; `None` if it
+    /// made all runs. Refusals are counted by reason. If the runner was killed because the last run
+    /// took too much CPU time, later inputs that are about as long are run by forks.
     fn count(&mut self, inputs: &[&[u8]], runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
         let Some(reason) = refused else {
@@ -279,8 +279,8 @@ impl SnapshotExecutor {
             || self.trust.is_on_probation(self.compared)
     }
 
-    /// Makes the run on `input` by a fork, because `input` is about as long as one whose run took
-    /// too long in the runner.
+    /// Makes the run on `input` by a fork. The runner is not tried: it took too much time for an
+    /// input of similar length (at most four times as long).
     fn run_long(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         *self.refusals.entry(RefusalReason::Long).or_default() += 1;
         self.runner.run_by_fork(input)

@@ -246,9 +246,10 @@ impl Traceable {
         self.start_in_mode(input, random_addresses, mode)
     }
 
-    /// Starts a run that is not traced and writes a snapshot of itself when it crashes; also
-    /// returns the memory of the snapshots. `None` where no library can be preloaded into the
-    /// target. Fails as [`start`](Traceable::start) does.
+    /// Starts a run that is not traced, but writes a snapshot of itself when it crashes; also
+    /// returns the memory of the snapshots. `random_addresses`: whether the kernel places it at
+    /// random addresses. `None` where no library can be preloaded into the target. Fails as
+    /// [`start`](Traceable::start) does.
     pub fn start_copied(
         &self,
         input: &[u8],
@@ -617,8 +618,9 @@ impl Drop for Traced {
     }
 }
 
-/// The target prepared again for each reason to run inputs again, with a separate fork server whose
-/// environment has the settings for that reason. A server starts when it is first needed.
+/// The target, prepared again for each [`RerunReason`], such as a search for memory leaks: a
+/// separate fork server has the settings for that reason in its environment. Each server starts
+/// when it is first needed.
 pub(crate) struct Reruns {
     target: Target,
     way: Way,

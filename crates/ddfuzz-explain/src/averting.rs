@@ -15,18 +15,18 @@ const CRITICAL: &str = "decided otherwise, the run does not fail";
 /// reaches the failing statement less often.
 const GUARD: &str =
     "decided otherwise, the run does not fail, and comes to the failing statement less often";
-/// Largest number of mutants in the list of the statements at which to look first.
+/// Maximum number of mutants that are named among the statements at which to look first.
 const TELLING: usize = 3;
 /// Maximum length of the complete list of statements at which to look first: those found before,
 /// mutants and conditions together.
 const MOST: usize = NAMED + CONDITIONS;
 
-/// Adds to the statements `found` those at which a change averts the failure, and returns all, each
-/// once. The first mutant is put first, unless it is in `main`, or a run has tested the first of
-/// `found`; the other mutants follow the first of `found`, those in `main` last. If no mutant is
-/// named, up to [`CONDITIONS`] conditions follow it instead, with which the failing statement is
-/// still reached. If fewer than [`MOST`] statements are named then, one condition is added with
-/// which it is reached less often, and the statement that tells failing runs from others.
+/// Adds statements at which a change averts the failure to the statements `found`, and returns all,
+/// each once. The mutant that is named first stands before `found`, unless it is in `main` or a run
+/// has tested the first of `found`; other mutants follow the first of `found`. If there are no
+/// mutants, up to [`CONDITIONS`] conditions of the run stand there instead, with which the failing
+/// statement is still reached. If all are fewer than [`MOST`], a condition with which it is reached
+/// less often follows, and the statement that tells failing runs from others.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
@@ -86,8 +86,8 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     all.found
 }
 
-/// Adds the statement that tells failing runs from others to the suspects `all`, where fewer than
-/// [`MOST`] are named, unless it is in `main`.
+/// Adds the statement that best tells failing runs from others to the suspects `all`. Does nothing
+/// if they are [`MOST`] already, or if the statement is in `main`.
 fn add_telling(all: &mut Suspects, it: &Explanation) {
     let telling = it.telling.as_ref();
     let telling = telling.filter(|it| it.place.function != MAIN && all.found.len() < MOST);

@@ -59,8 +59,9 @@ pub trait Experiments {
         Ok(Answer::Nothing)
     }
 
-    /// Returns true if the time for the search is over, so that time is left to test its result:
-    /// the points between two causes are not examined any more.
+    /// Returns true if most of the time is used up, so that the points between two causes are not
+    /// examined any more: the rest is for testing the chain that was found. Always false by
+    /// default.
     fn is_late(&self) -> bool {
         false
     }

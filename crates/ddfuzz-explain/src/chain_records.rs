@@ -86,9 +86,10 @@ impl Explaining<'_> {
         }
     }
 
-    /// Runs the tests of a link's variable at the link's first point and, if these leave a doubt,
-    /// at its last. Returns the point with the better outcomes, and these. `before` has causes
-    /// earlier in the chain: the variable must follow from one of them.
+    /// Runs the tests of a link's variable at the link's first point and, if these do not confirm
+    /// it and are not hopeless, at its last point. Returns the point whose tests support the
+    /// variable better, with the outcomes of these tests. `before` has causes earlier in the chain:
+    /// the variable must follow from one of them.
     fn evidence(
         &self,
         runs: &mut Runs,

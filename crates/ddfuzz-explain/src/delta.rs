@@ -444,8 +444,9 @@ impl Applied<'_> {
         });
     }
 
-    /// Appends to `writes` the new value of the pointer `changed`, which is in an object that both
-    /// states have. Appends nothing if the differences that are applied leave the pointer as it is.
+    /// Appends the write that gives the pointer `changed`, in an object that both states have, its
+    /// new value to `writes`. Appends nothing if the pointer keeps its value, because the applied
+    /// differences do not change where it leads.
     fn set_pointer(&self, changed: &ChangedPointer, writes: &mut Vec<Write>) {
         let all = self.all;
         let leaf = &all.failing.objects[changed.failing].leaves[changed.leaf];
@@ -514,11 +515,11 @@ impl Applied<'_> {
         }
     }
 
-    /// Searches a linked list of the failing state for the first block that a test creates in the
-    /// passing state. The list begins at `address`, and its elements are linked by the pointer with
-    /// the path `path` (such as `.next`). Returns that block, with the offset in it to which the
-    /// list's pointer leads; `None` if the list ends before such a block, or leads to something
-    /// else first, such as an object that the passing state has, too.
+    /// Follows a linked list of the failing state, from the element at `address` by the pointer
+    /// with the path `path` (such as `.next`), to the first element that a test creates anew in the
+    /// passing state. Returns the place of that element: the block and the offset to which the
+    /// pointer leads. `None` if the list ends before, or leads to something that is not created,
+    /// such as an object that the passing state has, too.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),

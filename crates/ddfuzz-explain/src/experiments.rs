@@ -260,8 +260,8 @@ impl Runs {
         all
     }
 
-    /// Tests the variables that [`fresh`](Runs::fresh) returns, one at a time, and returns the
-    /// first one that alone makes the passing run fail; `None` where none does.
+    /// Tests the most likely causes at a point ([`fresh`](Runs::fresh)), one variable at a time,
+    /// and returns the first that alone makes the passing run fail; `None` where none does.
     fn first_failing(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -328,9 +328,9 @@ impl Runs {
         })
     }
 
-    /// Returns the variables that are tested one at a time before `dd` runs: those that did not
-    /// differ at the last examined point before `point`; then the others, if at most six variables
-    /// differ in all. Empty if more than six are new since that point.
+    /// Returns the variables that are tested one at a time before `dd` runs. First come those that
+    /// differ at `point`, but did not at the last examined point before it; then all others that
+    /// differ, unless more than six differ in all. Empty if more than six are new.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -373,9 +373,8 @@ impl Runs {
         Ok((every.clone(), outcome))
     }
 
-    /// Runs the tests of a variable at a point from which the confidence in it is derived, except
-    /// the test whether it follows from the variable before it in the chain
-    /// ([`follows`](Runs::follows)).
+    /// Runs the tests from which the confidence in a variable at a point is derived, and returns
+    /// their outcomes; the test [`follows`](Runs::follows) is not among them.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -527,9 +526,8 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// Returns the last examined point of a link of the chain at which a test has shown that its
-    /// variable alone makes the passing run fail. Where there is none, a few other points of the
-    /// link are tested; `None` if the variable is not enough at any.
+    /// Returns the last examined point of a link at which its variable alone was seen to make the
+    /// passing run fail, or else the first of a few others, tested now; `None` if there is none.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -660,8 +658,8 @@ fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// Returns the subset of the differences that are stored where `variable` is. For a variable in
-/// memory, those are its own; for one in a register, those of all variables in that register.
+/// Returns the subset of the differences that are in the same place as `variable`: the variable's
+/// own ones if it is in memory, those of all variables in its register if it is in one.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     match variable.place {
         Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),

@@ -28,12 +28,14 @@ pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it 
 /// A share of the time for an explanation, as two divisors: one of the CPU time, and one of the
 /// wall time, which counts on a busy machine.
 type Parts = (u32, u32);
-/// Part of the time that runs may take in which a condition is forced to the other decision.
+/// Part of the time for an explanation that is left to runs in which a condition of the failing run
+/// is decided the other way.
 const CONDITIONS: Parts = (60, 8);
 /// Part of the time for an explanation that may be used to record the failing run, and to find
 /// where the size of a heap block came from.
 const FACTS: Parts = (60, 8);
-/// The share for following back the value by which the failing run has crashed.
+/// Part of the time for an explanation that is left to finding out where the value came from by
+/// which the failing run has crashed.
 const VALUES: Parts = (10, 8);
 /// Runs of mutants of the program may take the time that is left divided by this number.
 const MUTANTS: u32 = 2;
@@ -174,9 +176,9 @@ fn add_crash_facts(
     Ok(written)
 }
 
-/// Adds to a result the conditions, among all of the failing run, that avert the failure when
-/// decided the other way, each tested in a run that may take `limit`. Nothing is added if the run
-/// has not crashed, or has written past the end of a heap block.
+/// Adds to a result the conditions that avert the failure when they are decided the other way. All
+/// conditions of the failing run are tried, each in a run that may take `limit`. Nothing is added
+/// if the run has not crashed, or has written past the end of a heap block.
 ///
 /// # Errors
 /// When the runs cannot be made.

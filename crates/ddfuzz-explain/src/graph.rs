@@ -22,7 +22,8 @@ pub enum Place {
     Register(u16),
 }
 
-/// What an object in memory is, in terms by which it is found in another state of the same program.
+/// What an object in memory is, described so that the same object is found in other states of the
+/// program: by declaration and stack frame for variables, not by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// The object is a parameter or local variable.
@@ -103,7 +104,8 @@ impl Object {
         &self.bytes[start..end]
     }
 
-    /// Returns one of the object's atomic values (leaves), of 8 bytes, as an address.
+    /// Returns the value of `leaf`, one of the object's atomic values, as an address: its first 8
+    /// bytes, little-endian.
     pub fn address(&self, leaf: &Leaf) -> u64 {
         let mut word = [0; 8];
         let value = self.value(leaf);

@@ -122,9 +122,10 @@ fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Splits the link of each variable whose values change while it carries the failure: a second link
-/// has its values at the last point at which the variable alone makes the passing run fail, or
-/// where no such point is known, at the last point of the link.
+/// Splits each link of the chain whose variable changes its values while it carries the failure.
+/// The first link keeps the earlier values; the second has the values at the last point of the link
+/// at which the variable, set to its failing value, was seen to make the passing run fail alone, or
+/// else those at the last point of the link.
 ///
 /// # Errors
 /// When the experiments cannot be made.

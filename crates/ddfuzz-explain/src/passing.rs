@@ -137,9 +137,9 @@ fn largest_part(
     Ok(Some(part_of(&found)).filter(|part| !part.is_empty()))
 }
 
-/// Returns trace and input of a passing run whose input is closer to the failing one than that of
-/// the run `given`, if one is found that shares at least 90 % as many points with the failing run;
-/// else returns `given`.
+/// Searches for a passing input that is closer to the failing input than the one `given` (trace and
+/// input of a passing run), and returns trace and input of its run, or else `given`. The new run
+/// must have at least 90 % as many points in common with the failing run as the given one has.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -285,7 +285,8 @@ fn longer(input: &[u8]) -> Vec<Vec<u8>> {
 /// Approximate number of variants of the passing and of the failing input that are made, together.
 const SIMILAR: usize = 48;
 
-/// An input that is close to the failing or to the passing one.
+/// An input for runs to compare with: the passing input, or a variant of it or of the failing input
+/// that differs little.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimilarInput {
     /// The bytes of the input.
@@ -295,7 +296,7 @@ pub struct SimilarInput {
 }
 
 impl SimilarInput {
-    /// Returns the passing input itself.
+    /// Makes a [`SimilarInput`] of the passing input `input`, unchanged.
     pub fn passing(input: &[u8]) -> SimilarInput {
         SimilarInput {
             bytes: input.to_vec(),

@@ -44,8 +44,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Restricts the plan to some bytes: splits its writes of bytes into memory to single bytes,
-    /// and keeps those at addresses for which `keeps` is true. Other writes stay.
+    /// Restricts the plan's writes of bytes into memory to the addresses for which `keeps` is true;
+    /// such writes are split into single bytes. All other writes stay.
     pub fn restricted(mut self, keeps: impl Fn(u64) -> bool) -> Plan {
         let mut writes = Vec::new();
         for write in self.writes {

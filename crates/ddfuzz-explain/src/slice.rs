@@ -36,7 +36,8 @@ pub struct CallTree {
     pub frames: Vec<Frame>,
 }
 
-/// A stop at a statement or at the entry of a function, for building a [`CallTree`].
+/// A stop of a run at a statement or at the entry of a function; a [`CallTree`] is built from the
+/// stops of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// Address of the code at which the run stopped.

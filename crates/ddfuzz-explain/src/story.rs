@@ -433,7 +433,8 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says without which move of a block by `realloc` the run does not fail; `None` if none is known.
+/// Says in a sentence that the run does not fail if a certain call of `realloc` leaves its block
+/// where it is; `None` if no such call is known.
 fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         format!(

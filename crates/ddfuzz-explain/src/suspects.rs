@@ -19,7 +19,7 @@ pub(crate) const NAMED: usize = 3;
 pub(crate) const MAIN: &str = "main";
 /// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
-/// Name of the signal by which a run ends that its C library has aborted.
+/// Name of the signal by which a run ends if the C library aborts it, as after a double `free`.
 const ABORTED: &str = "SIGABRT";
 /// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";
@@ -65,8 +65,8 @@ pub(crate) struct Suspects {
     failing: (Option<String>, Option<u64>),
 }
 
-/// Returns the innermost of some calls (innermost first) that is in the program's own code, and the
-/// next such call if it is in another function; `None` where there is none.
+/// Returns the innermost of `calls` in the program's own code (they are innermost first) and, if
+/// the next one in it is in another function, this one as well; `None` where there is none.
 pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     let is_own = |it: &&FrameRecord| {
         it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
@@ -99,8 +99,8 @@ impl Suspects {
         self.add_before(calls, (why, true), |_| false);
     }
 
-    /// Adds a statement as [`add`](Suspects::add) does. If it is in `main` or is the one that
-    /// fails, it is named after all others, because a wrong value there was mostly made elsewhere.
+    /// Adds a statement to the suspects as [`add`](Suspects::add) does; one in `main`, or the
+    /// failing one itself, after all others, because a wrong value there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let failing = self.failing.clone();
         self.add_before(calls, (why, why == CONFIRMED), |it| {
@@ -273,9 +273,9 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the statement that made the confirmed variable of `link`. If it only
-    /// copies a value, the statement that computed the value is added instead, unless it is a
-    /// suspect already or is the first statement of `chain`, which took the value from the input.
+    /// Adds the statement that made the confirmed variable of `link` to the suspects. If that only
+    /// copies a value, adds the statement that computed the value instead; but not if this one is a
+    /// suspect already, or the first of `chain`, which took the value from the input.
     fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
@@ -349,7 +349,7 @@ fn is_in_chain(value: &OriginRecord, chain: &[LinkRecord]) -> bool {
     })
 }
 
-/// Returns true if a link is confirmed, and a statement of the program wrote its variable.
+/// Returns true if a link is confirmed, and a statement wrote its variable (no library's buffer).
 fn carries(link: &LinkRecord) -> bool {
     let is_written = matches!(
         link.writer,

@@ -75,8 +75,9 @@ pub trait State: Memory {
     /// Returns the value of the register with a DWARF number; `None` where it holds no variable.
     fn register(&self, number: u16) -> Option<u64>;
 
-    /// Returns registers and words of memory that may matter although no variable describes them,
-    /// with their names. The caller leaves out those that overlap a variable.
+    /// Returns places (registers and words of memory) that may matter although no variable
+    /// describes them, each with a name for it. The caller leaves out those that overlap a
+    /// variable. By default there are none.
     fn undescribed(&self) -> Vec<(Place, String)> {
         Vec::new()
     }
@@ -187,8 +188,9 @@ impl Unfolding<'_> {
         bytes
     }
 
-    /// Returns true if an object of the graph has the place of `variable` already, or has its
-    /// address and name: as in an inlined function, or in a declaration and its definition.
+    /// Returns true if the graph already has an object for `variable`, whose address is `address`:
+    /// the object there has the same place or the same name, as when a variable is described twice,
+    /// in a declaration and in its definition.
     fn is_known(&self, address: u64, variable: &Variable) -> bool {
         let known = self.graph.containing(address);
         let same = |(id, _): (ObjectId, u64)| {
@@ -198,9 +200,9 @@ impl Unfolding<'_> {
         known.is_some_and(same)
     }
 
-    /// Follows all pointers, and adds the objects to which they lead. Pointers to records come
-    /// first, then those to other types, then those to characters; of these, those into the middle
-    /// of a block come last. So a `char *` never claims a block to which a typed pointer leads.
+    /// Follows all pointers, and adds the objects to which they lead: first pointers to records,
+    /// then to other types, then to characters at the beginning of a block, and last to characters
+    /// in the middle of one. So a `char *` never claims a block to which a typed pointer leads.
     fn follow(&mut self) {
         let mut at = 0;
         loop {

@@ -220,9 +220,9 @@ impl Runs {
         if_supported(self.engine.selected_origin(between, value))
     }
 
-    /// Finds where the failing value of a link's variable came from: the statement that wrote it,
-    /// and as earlier origins, those that made the values from which it was copied or computed;
-    /// `None` where that is not known.
+    /// Finds where the failing value of a link's variable came from: the statement that wrote it
+    /// and, as earlier origins, the statements that made the values from which it was copied or
+    /// computed. `None` where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -310,11 +310,12 @@ impl Runs {
         if_supported(self.engine.condition_origin(before, [passing, failing]))
     }
 
-    /// Returns statements that the failing run executes instead of the write of a link's variable
-    /// `delta`, which only the passing run makes. They are between `last`, the last point that both
-    /// runs share, and the next shared one. Writes to other fields of the same record come first,
-    /// then statements of the function of `last`: first those that write memory other than their
-    /// own local variables. Each source line is returned once, at most [`INSTEAD`] lines.
+    /// Searches the reason why the failing run does not make the write to a link's variable `delta`
+    /// that the passing run makes. Returns statements that the failing run executes in its place,
+    /// between the last point `last` that both runs share and the next one. Writes to other fields
+    /// of the same record come first, then those statements of the function of `last` that write
+    /// memory other than its local variables, then its other ones. Each source line is returned
+    /// once, at most [`INSTEAD`] lines.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -370,8 +371,8 @@ impl Runs {
         Some(start + found.start..start + found.end)
     }
 
-    /// Returns the address of the statement that decides how the runs go on after `last`, the last
-    /// point that they share; `None` where that is not known.
+    /// Returns the address of the statement that decides that the two runs part: after `last`, the
+    /// last point that they share, each goes on in another way. `None` where that is not known.
     pub fn deciding(&self, last: &Matched) -> Option<u64> {
         let next = self.passing.points[last.passing + 1];
         let other = self.failing.points[last.failing + 1];
@@ -470,11 +471,11 @@ impl Runs {
         }
     }
 
-    /// Returns as the writer of a link's variable `delta` the last statement that the failing run
-    /// executed in the variable's frame before the link's point. `None` where it is not certain
-    /// that this statement wrote the variable: if the variable already differed at the link before
-    /// and points between were not examined; if the statement is in another function; or if none of
-    /// its instructions writes the variable's register.
+    /// Guesses that the last statement that the failing run executed in the variable's frame,
+    /// before the point of a link, wrote the link's variable `delta`, and returns it as the writer.
+    /// `None` where this is not certain: the variable already differed at the last examined point
+    /// before, and points in between were not examined; the statement is in another function; or
+    /// none of its instructions writes the variable's register.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;

@@ -11,9 +11,9 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Maximum number of bytes that are hashed to look for earlier tests that prove a claim, such as
-/// 1-minimality: texts are hashed to compare them with the tested ones. Tests that can be found
-/// without hashing always count.
+/// Limit on the work of looking for tests that prove a claim, such as 1-minimality, among the tests
+/// of the search: number of bytes of texts that are hashed to be compared with tested texts. Tests
+/// that can be found without hashing always count.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate of the search, or of the proof of minimality after it, that has no outcome yet.
@@ -355,9 +355,9 @@ impl<'a> CandidateTexts<'a> {
         self.unproven.insert(ContentHash::of(&text));
     }
 
-    /// Returns the number of bytes of the best (the smallest failing text so far) that are not `0`
-    /// and may become `0`: no recorded test shows that the failure disappears then. Returns 0 for
-    /// texts larger than [`Full::SMALL`].
+    /// Returns how many bytes of the best (the smallest failing text so far) might still be
+    /// replaced by `0`: those that are not `0`, and for which no test has shown that the failure is
+    /// gone then. Returns 0 for texts larger than [`Full::SMALL`].
     pub fn untried_values(&self) -> u64 {
         if self.best().len() > Full::SMALL {
             return 0;

@@ -371,11 +371,11 @@ impl CrashOracle {
         }
     }
 
-    /// Compares class and keys of a crash with those of the crash that must be preserved. Gives
-    /// FAIL if class and major key agree and, unless bytes were only deleted (`kind`), the minor
-    /// key too; else UNRESOLVED, with a slip (a record of the other crash) if class or major key
-    /// differ. A hang without a known place counts as the preserved hang, if their classes agree
-    /// and the preserved one has no known place either.
+    /// Compares a crash on `input` with the crash that must be preserved. Gives FAIL if class and
+    /// major key are the same and the minor key is, too; if the candidate was made by deleting only
+    /// (`kind`), its minor key may differ. Else gives UNRESOLVED and, if class or major key differ,
+    /// a slip (a record of the other crash). A hang without a known place counts as the preserved
+    /// hang, if their classes agree and the preserved one has no known place either.
     fn compare(
         &mut self,
         class: Class,
@@ -579,9 +579,9 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
-    /// Returns true if a run that ended as `ended` says may have crashed although its end does not
-    /// show it; then a traced run ([`key`](CrashClassifier::key)) and its output decide.
-    /// `crash_exit` is an exit status that counts as a crash.
+    /// Returns true if a run may have crashed although the way in which it `ended` does not show
+    /// it; a traced run ([`key`](CrashClassifier::key)) and its output then decide. `crash_exit` is
+    /// an exit status that counts as a crash.
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }

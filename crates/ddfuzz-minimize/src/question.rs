@@ -83,10 +83,10 @@ impl Manner {
         )
     }
 
-    /// Returns true if `outcome`, of a run in this manner, makes the predicted later questions
-    /// wrong. Predictions assume that no candidate fails, so FAIL of a candidate or of the empty
-    /// input does, because another text becomes the best. Returns false for other outcomes, and for
-    /// other checks.
+    /// Returns true if `outcome`, that of a run made in this manner, makes the predicted later
+    /// questions wrong. Predictions assume that no candidate fails: so FAIL of a candidate, of one
+    /// of its votes or of the empty input makes them wrong, because another text becomes the best.
+    /// Returns false for all other outcomes and checks.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom | What::Vote) | Manner::Test { .. } => {
@@ -187,8 +187,8 @@ pub(super) trait Answerer {
         Ok(None)
     }
 
-    /// Takes out the slips (crashes of other bugs) of tests that workers ran ahead and the search
-    /// did not need; each is returned by one call only.
+    /// Returns the slips (crashes of other bugs) of tests that workers ran ahead, but for which the
+    /// search did not ask, and forgets them, so that the next call returns only later ones.
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }

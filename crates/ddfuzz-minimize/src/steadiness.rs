@@ -12,10 +12,10 @@ use crate::Rate;
 pub const AGREEING_RUNS: u32 = 3;
 /// The same number as [`AGREEING_RUNS`], in the integer type in which this file counts runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
-/// Number of runs of the input that must all fail for it to count as failing in every run, if an
-/// earlier run of it did not fail, in minimizations of older logs (which do not repeat the runs
-/// behind a claim). Also the number of runs that confirm the original input, if the best failed in
-/// none of its confirmations.
+/// Number of runs of the input that must all fail for it to count as failing in every run, after an
+/// earlier run of it did not fail. It applies to older logs only, in which the runs that prove a
+/// claim are not repeated. The original input is also run this many times if the smallest failing
+/// text failed in none of its confirmations.
 pub(super) const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -28,15 +28,15 @@ pub(super) const ESTIMATING: u64 = 20;
 /// A result is confirmed by one more run for each time that the search has made this many tests, up
 /// to a limit.
 const TESTS_PER_CONFIRMATION: u64 = 5;
-/// After a long search, one removal of a single byte is run again for every so many tests of the
-/// search.
+/// Divisor of the number of tests of a long search: at its end, as many proven removals of single
+/// bytes as the quotient are run again, to show whether they still do not fail.
 const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that the removal of one byte is run again. If it fails in two of three
 /// runs, then its test and all of these runs pass only once in 2000 times.
 const MOST_REPEATS: u64 = 6;
-/// Maximum number of removals of single bytes that are each run again twice, in a minimization
-/// whose results are confirmed by three runs; if there are more removals, each is run again once.
-/// With few removals, one more run of each would prove little: a program that fails in every second
+/// Number of removals of single bytes up to which each of them is run again twice at the end, in a
+/// minimization whose result is confirmed by three runs. Of more removals, each is run again once.
+/// One more run of each would prove little of few removals: a program that fails in every second
 /// run could pass in all of them.
 const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. If the input fails so rarely
@@ -89,7 +89,8 @@ pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
 }
 
 /// Predicts how many more runs of the input are needed before the search, if they end like those
-/// counted in `rate`.
+/// counted in `rate`. `slow`: whether one was ended by the time limit; `agreeing`: number of runs
+/// that suffice if all of them fail.
 pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     let all = match rate {
         Rate { hits: 0, tries: 0 } => agreeing,

@@ -279,8 +279,8 @@ impl LastBuilds {
         self.of_campaigns.get(id)?.as_ref()
     }
 
-    /// Returns true if it is not known whether `entry` fails with the last build of its target,
-    /// although another entry of its group does ([`Build::doubts`]).
+    /// Returns true if it is open whether `entry` fails with the last build of its target: only
+    /// another entry of its group is known to do so ([`Build::doubts`]).
     pub fn doubts(&self, entry: &Entry) -> bool {
         self.of_entry(entry)
             .is_some_and(|build| build.doubts(entry))
@@ -460,9 +460,9 @@ impl Build {
         }
     }
 
-    /// Raises the status of each group to the one in `other`, if `other` is a record of the same
-    /// program file and has a higher status of the group. A group without a status gets none: it
-    /// may have been found with this build.
+    /// Updates the statuses of groups by `other`, if that is a record of the same program file:
+    /// each status becomes the worse of both. Groups that have no status here get none, as they may
+    /// have been found with this build.
     fn raise(&mut self, other: &Build) {
         for (kind, groups) in &mut self.groups {
             for (major, status) in groups {

@@ -609,9 +609,10 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses again which entry (stored input) is the best one of the minor key `minor`: that of
-    /// the lowest rank; of several, the one whose reproducer has the smallest bytes; of equal ones,
-    /// that with the smallest hash. `group` is the folder of the group.
+    /// Chooses again the best entry (stored input) of the minor key `minor`: the one of the least
+    /// [`EntryRank`] (proved minimal, with the minor key of the input as found, small). Of equal
+    /// ones, the one whose reproducer has the least bytes is the best, then the one with the least
+    /// hash. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

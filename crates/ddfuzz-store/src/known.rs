@@ -82,9 +82,9 @@ impl KnownGroups {
         self.stables.iter().any(|known| stable.starts_with(known))
     }
 
-    /// Returns true if the crash is muted by its stable key (made of function names), whatever its
-    /// major key is: the user's list contains the stable key, or another build of the program has
-    /// crashed with it in the output directory that is compared.
+    /// Returns true if the crash counts as known by its stable key (made of function names),
+    /// whatever its major key is: the user has muted this key, or the output directory that is
+    /// compared has such a crash of another build of the program.
     pub fn has_names(&self, crash: &Crash) -> bool {
         let stable = crash.keys.stable;
         let had = |stable: Key| self.had.has_names(&stable.to_string(), crash.build());

@@ -54,11 +54,10 @@ impl TargetBuilds {
         self.all.last()
     }
 
-    /// Returns true if the result of the minimization that becomes an entry's current one is still
-    /// to be run with the last build. Two conditions must hold: the newest build with which the
-    /// result is known to fail is older than the last one; and no directory that has this result
-    /// has checked the entry's group with the last build. False if there is no result, or if no
-    /// build is known with which it fails.
+    /// Returns true if the result that becomes an entry's current one in a merge still has to be
+    /// run with the last build: an older build is the newest one with which it is known to fail,
+    /// and neither of the directories that have this result has checked the entry's group with the
+    /// last build. False if there is no result, or if no build is known with which it fails.
     fn is_unchecked(&self, id: &EntryId, current: &CurrentMinimizations) -> bool {
         let (Some(last), Some(chosen)) = (self.last(), current.chosen()) else {
             return false;
@@ -189,8 +188,9 @@ impl MergedBuilds {
     }
 }
 
-/// Returns the size of an entry's input, in bytes. If the sizes of its copies in the two folders
-/// differ, one copy is cut off; the size of the intact one is returned.
+/// Returns the size, in bytes, of the input of an entry that both directories of a merge may have.
+/// If the sizes of the two copies differ, one of them was cut off, and the size of the other is
+/// returned.
 fn original_size(id: &EntryId, from: &Path, into: &Path) -> Result<u64, StoreError> {
     let path = |folder: &Path| folder.join(layout::ORIGINAL);
     let size = |folder: &Path| path(folder).metadata().ok().map(|facts| facts.len());

@@ -36,8 +36,8 @@ pub(super) struct Minimization {
 }
 
 impl Minimization {
-    /// Reads the minimization in an entry's folder: the current one, or, with `archived`, the one
-    /// whose files have this ending. `original`: size of the input.
+    /// Reads the minimization in an entry's folder, whose input has the size `original`: the
+    /// current one or, with `archived`, the one whose files have this ending.
     pub(super) fn read(
         folder: &Path,
         archived: Option<&str>,
@@ -282,8 +282,8 @@ impl CurrentMinimizations {
         (!chosen.is_absent()).then_some(chosen)
     }
 
-    /// Returns true if the destination's current minimization after the merge is the same as that
-    /// of the directory that is merged into it.
+    /// Returns true if the merge leaves both directories with the same minimization: the one that
+    /// becomes current in the destination is that of the directory that is merged into it.
     pub(super) fn are_same(&self) -> bool {
         match self.chosen() {
             Some(chosen) => *chosen == self.theirs,
@@ -300,7 +300,8 @@ struct ArchivedMinimization {
 }
 
 impl ArchivedMinimization {
-    /// Returns whether a merge has archived the minimization, because another one was better.
+    /// Returns true if a merge has archived the minimization, because another one was better; false
+    /// if a rebuild of the program has.
     fn is_of_merge(&self) -> bool {
         self.ending == self.minimization.ending()
     }

@@ -288,9 +288,9 @@ fn quoted_twice(variable: &str, file: &str) -> Vec<u8> {
 }
 
 /// Generates the lines of `reproduce.sh` that run the program in gdb if the script's first argument
-/// is `gdb`. gdb's setting `exec-wrapper` gives the program its input and its limits. The
-/// environment variables are set by the lines `start` ([`start_in_gdb`]) if given, else by the
-/// words `variables` in front of gdb.
+/// is `gdb`. gdb's setting `exec-wrapper` gives the program its input and its limits. The program's
+/// environment is set by the shell lines `start` ([`start_in_gdb`]) or, without them, by
+/// `variables`, shell words that stand before the command `gdb`.
 fn gdb(
     kind: Kind,
     class: &Class,

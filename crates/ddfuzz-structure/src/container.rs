@@ -47,9 +47,8 @@ impl Container {
     }
 }
 
-/// Returns a copy of `group` in which each number (length, offset, checksum, …) whose bytes in the
-/// file differ from those that would be computed for it became fixed bytes, which are never
-/// computed anew.
+/// Returns a copy of `group` in which numbers (lengths, offsets, checksums, …) that were wrong in
+/// the file stay as they are: they become fixed bytes, which are never computed anew.
 pub fn settle(mut group: Group) -> Group {
     let rendered = render(&group);
     fix(&mut group, &mut rendered.numbers());
@@ -444,9 +443,9 @@ impl Removal<'_> {
     }
 }
 
-/// Returns a copy of `group` in which each payload (changeable bytes), in the order of the tree,
-/// has the next content that `next` yields, and true if any content differs from the old one.
-/// Compressed nodes whose content changes are compressed anew.
+/// Returns a copy of `group` in which the payloads (changeable bytes), in the order of the tree,
+/// get the contents that `next` yields, one after another; and true if any of them differs from the
+/// old one. Compressed nodes whose content changes are compressed anew.
 fn with_payloads<'a>(
     group: &Group,
     next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
@@ -481,9 +480,9 @@ fn with_payloads<'a>(
 }
 
 impl Packed {
-    /// Makes the compressed node of the bytes `packed` of a file. `bytes` are these bytes
-    /// decompressed, and `content` is the tree into which those were read; if that tree does not
-    /// give `bytes` again, a single payload (changeable bytes) takes its place.
+    /// Makes the node of compressed bytes of a file. `packed` are the compressed bytes, `bytes` the
+    /// decompressed ones, and `content` is the tree that was read from the latter. If that tree
+    /// does not give `bytes` again, a single payload (changeable bytes) takes its place.
     pub fn read(codec: Codec, content: Group, bytes: &[u8], packed: &[u8]) -> Packed {
         let label = content.label;
         let content = settle(content);

@@ -234,9 +234,9 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Returns which groups of tree nodes determine the number's value, by their labels (a label is
-    /// the id of a group in the tree of the file): both groups if there are two; the same group
-    /// twice if there is one; the first and the last group if there is a range of them.
+    /// Returns which groups of tree nodes determine the number's value, by their labels (ids in the
+    /// file's tree): its two groups; the same group twice if there is only one; the first and the
+    /// last group for a range of groups.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)

@@ -56,8 +56,8 @@ impl<'a> Regions<'a> {
     }
 }
 
-/// Appends to `targets` the labels (ids in the file's tree) of all groups of nodes whose offset a
-/// number in `group` states.
+/// Finds the numbers in `group`, and in the groups inside of it, that state the offset of a group
+/// of nodes, and appends the labels (ids in the file's tree) of these stated groups to `targets`.
 fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     for node in &group.nodes {
         match node {

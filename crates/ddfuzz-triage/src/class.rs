@@ -316,11 +316,11 @@ pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
     is_known_own(own, snapshot).then_some(&snapshot.frames[..])
 }
 
-/// Returns the text that identifies a Rust panic in its keys: its source location `panic.location`,
-/// if that is outside of the standard library; else the first location outside of the library in
-/// `backtrace`; else `panic.location` with the innermost user frame of `stack`, if that certainly
-/// is user code; else `panic.location` with the function in the backtrace and the message without
-/// numbers.
+/// Returns the text that identifies a Rust panic in its keys, the first of these that is known: its
+/// source location `panic.location`, unless that is in the standard library; the first location
+/// outside of the library in `backtrace`; `panic.location` with the innermost user frame of
+/// `stack`, if that certainly is user code; `panic.location` with the function in the backtrace and
+/// the message without numbers.
 pub(crate) fn panic_place(
     panic: &RustPanic,
     backtrace: Option<&[u8]>,

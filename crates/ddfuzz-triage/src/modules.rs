@@ -141,15 +141,15 @@ impl ModuleCache {
         }
     }
 
-    /// Takes the cache out, and leaves an empty one with the same settings.
+    /// Returns this cache, and leaves an empty one with the same settings in its place.
     pub(crate) fn take(&mut self) -> ModuleCache {
         let empty = ModuleCache::new(self.dropped.clone());
         std::mem::replace(self, empty)
     }
 
-    /// Records the executable that `process` runs now as the target's own, whose module is named
-    /// `exe`. Other executables keep their names, so that their offsets are not confused with the
-    /// target's.
+    /// Records that the executable which `process` runs now is the target's own: its module gets
+    /// the name `exe`. Modules of other executables are named by their files, so that their offsets
+    /// are not confused with the target's.
     pub(crate) fn know_target(&mut self, process: Pid) {
         self.target = Source::Live(process).executable();
     }

@@ -13,8 +13,8 @@ use crate::runtime_modules::{is_runtime_module, is_runtime_symbol};
 use crate::snapshot::{Control, End, Event, Owner, RawFrame, Snapshot, Trust};
 use ddfuzz_exec::Ended;
 
-/// Maximum number of frames that are converted of an allocation or free stack in a sanitizer's
-/// report.
+/// Maximum number of frames that are converted of a stack in a sanitizer's report that tells where
+/// memory was allocated or freed.
 const SITE: usize = 32;
 
 /// Maximum size in bytes of a program or library that is read to convert the frames of a

@@ -104,7 +104,8 @@ const ENDING: [&str; 5] = [
     "__chk_fail",
 ];
 
-/// Checks by its symbol name whether a program aborts itself by calling a function.
+/// Returns true if the function with the name `symbol` is one by which programs abort themselves,
+/// such as `abort` or `__assert_fail`.
 pub fn is_abort(symbol: &str) -> bool {
     ABORTING.contains(&symbol)
 }

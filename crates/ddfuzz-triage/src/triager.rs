@@ -331,8 +331,8 @@ impl Triager {
         Ok(self.keyed(run, input, SystemTime::now())?.quick())
     }
 
-    /// Runs `input` once, as [`key`](Triager::key) does, and returns the run, of whose crash
-    /// [`record`](Triager::record) can make the record.
+    /// Runs `input` once, as [`key`](Triager::key) does, but returns the whole run, of which
+    /// [`record`](Triager::record) can make a crash record.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -366,9 +366,8 @@ impl Triager {
     }
 
     /// Runs `input` once, with the time limit `time`; returns class and keys of its crash, and the
-    /// CPU time of the run. Returns `None`, without a run, where traced runs of the target's entry
-    /// function cannot be forked from the loaded target: they would take much longer than runs of
-    /// an executor.
+    /// CPU time of the run. Returns `None` without a run for targets whose traced runs cannot be
+    /// forked from the loaded target, as they would take much longer than runs of an executor.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -502,8 +501,8 @@ impl Triager {
         record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }
 
-    /// Returns the facts for the crash record of a run that was made once and by another part of
-    /// ddfuzz than this triager: one try, its time unknown.
+    /// Returns the facts for the crash record of a run that another part of ddfuzz has made, not
+    /// this triager: there was one try, and how long it took is unknown.
     fn single_run<'a>(
         &self,
         ended: Ended,

@@ -45,7 +45,7 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Takes over what an earlier call has learned from its log `logged`: the failure (unless
+    /// Takes over from the log `logged` of an earlier call which failure is searched (unless
     /// `--group` names it), and whether the program is in the directory of the version. Does
     /// nothing without a log, or if the earlier call ended because a check failed ([`is_refuted`]).
     pub(super) fn recall(&self, args: &ChangesArgs, logged: Option<&Log>) {

@@ -458,8 +458,8 @@ impl Subject {
     }
 }
 
-/// Returns in words a condition of the target `found` under which a search for changes cannot run a
-/// program, such as a terminal; `None` if there is none.
+/// Returns, in words, the first condition of the target `found` that a search for changes cannot
+/// give to a program, such as a terminal or a working directory; `None` if there is none.
 pub(super) fn other_conditions(found: &Target) -> Option<&'static str> {
     match &found.channel {
         Channel::Terminal(_) => return Some("a terminal (--terminal)"),

@@ -235,7 +235,7 @@ impl CallFiles {
         with_ending(&self.prefix, ".sh")
     }
 
-    /// Stores an input with which the minimization of a part of the command line is made, in the
+    /// Stores the input that the program gets while a part of its command line is minimized, in the
     /// folder of intermediate inputs; returns the path of the file.
     pub(super) fn store_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
         let folder = with_ending(&self.prefix, ".inputs");

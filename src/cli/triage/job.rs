@@ -137,10 +137,10 @@ impl TriageJob<'_> {
         Ok(())
     }
 
-    /// Prints a warning if runs of several workers have disturbed each other: an input that did not
-    /// crash each time before crashes in each of several runs made one after the other. Inputs that
-    /// are tried are the flaky ones, those that did not crash although their files' names say so,
-    /// and one more if no input has crashed.
+    /// Prints a warning if runs of several workers have disturbed each other. To find out, runs
+    /// some inputs several times, one run after the other; they have been disturbed if one crashes
+    /// in all of them. These inputs are flaky, or did not crash although the names of their files
+    /// say so; if no input has crashed, one more is tried.
     fn warn_of_disturbance(&self, progress: &TriageState, output: &Output) -> Result<(), Failure> {
         if self.jobs < 2 || self.found.inputs.len() < 2 {
             return Ok(());

@@ -24,8 +24,9 @@ use ddfuzz_exec::{Ended, Freshness, Target, Way};
 /// Observing comparisons of corpus entries may take at most a worker's time divided by this number.
 /// Repairing checksums in mutants may take the same amount in addition.
 const SHARE_DIVISOR: u32 = 8;
-/// Two numbers: of corpus entries whose comparisons are observed, and of mutants that are repaired,
-/// however long that takes. To observe an entry takes tens of milliseconds with an unmodified
+/// Numbers of activities that are carried out however much time they take; more of them only within
+/// a share of the time. The first is of corpus entries whose comparisons are observed, the second
+/// of mutants that are repaired. To observe an entry takes tens of milliseconds with an unmodified
 /// program, and some 0.1 ms with the method `harness`, by which alone mutants are repaired.
 const FREE: (u32, u32) = (16, 256);
 /// Greatest number of corpus entries whose comparisons are cached; when there are more, the cache
@@ -41,9 +42,9 @@ const REPAIRS: (usize, usize) = (16, 64);
 /// Greatest number of values that are replaced in one mutant to repair it; the mutant is run before
 /// each replacement.
 const MAX_REPAIRED: usize = 4;
-/// Limits on the mutants of a corpus entry that are made so that compared values become equal. When
-/// the entry is mutated for the first time, the first number of mutants is made for each comparison
-/// that can be solved; later, one. The second number limits all of them each time.
+/// Limits on the mutants of a corpus entry that are made to let compared values become equal. The
+/// first is the number for each comparison that such a mutant may solve, when the entry is mutated
+/// for the first time; later it is one. The second is the limit on all of them together each time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// How often an activity was carried out (observing comparisons of corpus entries, or repairing
@@ -185,11 +186,11 @@ impl Comparer {
         Ok(count)
     }
 
-    /// Repairs values such as checksums in `input`, a mutant of the scheduled input. Each step runs
-    /// the mutant, and looks for a comparison of two unequal values that the scheduled input's own
-    /// run did not make, and of which one value occurs in the mutant; that value is replaced by the
-    /// other one. There are at most [`MAX_REPAIRED`] steps. Returns true if a value was replaced or
-    /// a run did not end normally, and false if nothing was replaced.
+    /// Repairs values such as checksums in `input`, a mutant of the scheduled input, in at most
+    /// [`MAX_REPAIRED`] steps. Each step runs the mutant, and looks for a comparison that failed
+    /// and that the scheduled input's own run did not make. If one of the two compared values
+    /// occurs in the mutant, the other one takes its place there. Returns true if a value was
+    /// replaced or a run did not end normally, and false if nothing was replaced.
     fn repair(&mut self, input: &mut Vec<u8>) -> bool {
         for done in 0..MAX_REPAIRED {
             let Some((ended, compared)) = self.observe(input) else {

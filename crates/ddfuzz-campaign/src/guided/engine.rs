@@ -670,8 +670,8 @@ impl GuidedEngine<'_> {
     }
 }
 
-/// The numbers of the workers that were started together, in sets by what their processes have
-/// done.
+/// Three sets of workers, by their numbers: those whose supervisor has connected, those whose
+/// supervisor is still connected, and those whose worker process has connected.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     /// Numbers of the workers whose supervisor process has connected at least once.
@@ -682,7 +682,7 @@ pub(super) struct Workers {
     pub(super) met: BTreeSet<usize>,
 }
 
-/// The registry of a guided campaign's groups, which writes to the store of the main process.
+/// The groups of a guided campaign; their crashes are stored by the main process.
 pub(super) type Groups<'a> = GroupRegistry<SharedStore<&'a Mutex<Store>>>;
 
 /// Creates the registry of the groups in the output directory, which knows the entries that are

@@ -44,8 +44,8 @@ pub(super) struct Evaluated {
     pub(super) skipped: bool,
 }
 
-/// From which corpus entries the inputs of a list were made by mutation; empty if the inputs are
-/// seeds or generated ones.
+/// Tells for each input of a list of mutants from which corpus entry the mutant was made. Empty for
+/// seeds and generated inputs, which are made from no entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parents<'a> {
     /// For each corpus entry of which mutants were made, in the order of the mutants: its id, and

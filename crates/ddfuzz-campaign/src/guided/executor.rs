@@ -80,8 +80,8 @@ impl Default for BatchSize {
 }
 
 impl BatchSize {
-    /// Adapts the number of inputs in a batch to `time`, which a batch of `inputs` runs took:
-    /// halves it if that is too long, and doubles it if it is short.
+    /// Adapts the number of inputs in a batch: halves it if the last batch, of `inputs` runs, took
+    /// more `time` than [`MAX_BATCH_TIME`], and doubles it if it took less than a quarter of that.
     fn took(&mut self, inputs: usize, time: Duration) {
         if time > MAX_BATCH_TIME {
             self.0 = (inputs / 2).max(1);

@@ -15,8 +15,8 @@ const HANG_DIVISOR: u32 = 16;
 const CRASH_DIVISOR: u32 = 8;
 /// Time that failing runs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
-/// For one corpus input, the greatest number of changes that are recorded because a mutant with the
-/// change has failed. A change is the first byte in which a mutant differs from the input.
+/// Maximum number of changes that are remembered of one corpus input because a mutant of it failed.
+/// A change is the first byte in which a mutant differs from the input.
 const MAX_CHANGES: usize = 256;
 /// One in so many: a mutant counts as likely to fail if at least this part of the entry's mutants
 /// that were run, with the same first differing byte, has failed. Likely failures are discarded

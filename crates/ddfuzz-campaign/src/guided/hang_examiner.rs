@@ -141,9 +141,9 @@ impl HangExaminer {
         known.next().copied()
     }
 
-    /// Finds the group of the hang with these `signatures`, in which the caller has to count `runs`
-    /// runs. If the group is not known yet, stores the number of runs until it is, and returns
-    /// `None`; the caller then counts nothing.
+    /// Returns the group of the hang with these `signatures`; the caller then counts `runs` runs in
+    /// it. If the group is not known yet, returns `None`, and keeps the number of runs here, to be
+    /// counted when the hang has got its group.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {

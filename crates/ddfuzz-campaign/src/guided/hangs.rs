@@ -255,9 +255,10 @@ impl KnownHangs {
         }
     }
 
-    /// Applies a verdict of the main process about a submitted hang. `own`: the number of the
-    /// submission if this worker made it, else `None`. Returns the input if it does not hang and
-    /// was kept for its new coverage.
+    /// Takes over the main process's verdict about a suspected hang. Runs that stop at the same
+    /// site then count as hangs of its group, or as slow; if the verdict is that nothing is known,
+    /// the site is forgotten. `own`: the number of the submission if this worker made it, else
+    /// `None`. Returns the submitted input if its run ended by itself.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {

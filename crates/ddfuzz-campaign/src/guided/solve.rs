@@ -45,8 +45,8 @@ pub(super) struct SolvableComparisons {
 }
 
 impl SolvableComparisons {
-    /// Sorts `all` comparisons of the run on `input`: finds those with a value that occurs in
-    /// `input`, and the differences of compared numbers.
+    /// Prepares `all` comparisons of the run on `input` for solving them: selects those with a
+    /// value that occurs in `input`, and lists the differences of compared numbers.
     pub(super) fn of(all: Vec<CmpValues>, input: &[u8]) -> SolvableComparisons {
         let differences: BTreeSet<i64> = all.iter().filter_map(difference).collect();
         let occurs = |values: &&CmpValues| !replacing_edits(values, input, 0).is_empty();

@@ -30,7 +30,8 @@ const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// The groups that one stage has claimed from the crash sink, and minimizes in time slices.
+/// The minimizations that one stage has under way, in time slices: those of the groups that it has
+/// claimed from the crash sink.
 pub(super) struct Minimizations<D: CrashSink + 'static> {
     sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,

@@ -18,9 +18,9 @@ const MAX_OVERSPENT: Duration = Duration::from_secs(10);
 /// Minimizing hangs and memory blow-ups may take the time that all minimization may take, divided
 /// by this number.
 const HANG_DIVISOR: u32 = 4;
-/// Two limits for classifying the fuzzer's solutions. It waits while the stage has taken this much
-/// more time than its share. If a group waits to be minimized, it also waits while classification
-/// has taken this much more time than minimization.
+/// Limit on the time of classifying the fuzzer's solutions during fuzzing. No solution is
+/// classified while the stage has taken this much more time than its share, or, if a group waits to
+/// be minimized, while classification has taken this much more time than minimization.
 const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 
 /// The time budget of one worker for classifying solutions and minimizing groups. It reads no
@@ -130,10 +130,10 @@ impl TimeBudget {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Returns true if a solution of the fuzzer may be classified now. After fuzzing, it always
-    /// may. During fuzzing, the worker must have spent less than a second more than its time budget
-    /// on classification and minimization together; and if a group waits to be minimized (`waits`),
-    /// at most a second more on classification than on minimization.
+    /// Returns true if a solution of the fuzzer may be classified now: always after fuzzing. During
+    /// fuzzing, the time that the worker has spent on classification and minimization must exceed
+    /// its budget by less than a second. If a group waits to be minimized (`waits`), classification
+    /// must also not have taken over a second more than minimization.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

@@ -183,10 +183,10 @@ impl StudyEngine<'_> {
     }
 
     /// Decides for each run of a chunk (results of successive runs) that exceeded its time limit
-    /// whether it hangs or is only slow. Returns true if the chunk may be committed. The user's
-    /// stop may leave runs undecided. If a time limit ends the utility's runs, such runs are
-    /// removed from the chunk, and the next call of ddfuzz repeats them; otherwise false is
-    /// returned, and the next call repeats the whole chunk.
+    /// whether it hangs or is only slow; the user's stop may leave some undecided. Returns true if
+    /// the chunk may be committed. If a time limit ends the utility's runs (`at`: index of its
+    /// record), undecided runs are taken out of the chunk, and the next call of ddfuzz repeats
+    /// them. Else false is returned for undecided runs, and the next call repeats the whole chunk.
     fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
         let all = self.loses_nothing(shared, at);
         let stop = self.session.stop;
@@ -198,9 +198,10 @@ impl StudyEngine<'_> {
         all || undecided.is_empty()
     }
 
-    /// Returns true if a time limit ends the runs of the utility whose record has the index `at`:
-    /// all runs then count, even those behind runs that were left out. Returns false if only the
-    /// number of runs ends them: they then count only up to the first one that was left out.
+    /// Returns true if all runs of a utility count, even those behind runs that were left out,
+    /// because a time limit ends its runs. Returns false if the number of runs ends them: only
+    /// those before the first run that was left out count then. `at`: index of the utility's record
+    /// in the study.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }

@@ -211,9 +211,10 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Minimizes the arguments with which the utility of `entry` is called, and continues the file
-/// `log` if it exists. Returns the utility with the remaining arguments. `None` if there are no
-/// arguments, no call can be made of the remaining ones, or the entry is not of a study.
+/// Minimizes the arguments of the utility with which a study has found the crash of `entry`;
+/// continues the minimization log `log` if it exists. Returns the utility with the remaining
+/// arguments. `None` if there are no arguments, no call can be made of the remaining ones, or no
+/// study has found the entry.
 pub(super) fn minimize_options(
     minimizing: &Minimizing,
     entry: &Entry,

@@ -436,11 +436,10 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Returns true if the watch has to start again because the program was rebuilt, and else
-    /// false. `done`: the result with which the watch of one build has ended. True if the watch
-    /// itself has noticed the change. True also if the program has changed by now, and either the
-    /// watched fuzzer has ended or `done` says that the target could not be run. Always false if
-    /// the user has stopped the call.
+    /// Returns true if the watch has to start again because the program was rebuilt; `done` is the
+    /// result with which the watch of one build has ended. The watch itself may have noticed the
+    /// change. Or the program has changed by now, and the watched fuzzer has ended or `done` is an
+    /// error of running the target. False in all other cases, and if the user has stopped the call.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
             Ok(()) => self.over == Some(EndReason::Ended),

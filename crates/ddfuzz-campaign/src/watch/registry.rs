@@ -34,10 +34,11 @@ pub(super) struct ContentRegistry<'a> {
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads from the journal of triage which contents earlier calls of ddfuzz have run on this
-    /// target for the campaign with the id `name`, and counts the runs of each group. The journal
-    /// lacks at most one input, whose finding was stored just before a call was killed. Fails if
-    /// the output directory belongs to a campaign of `ddfuzz run`.
+    /// Opens the registry of the contents that were run on `target`, for the campaign with the id
+    /// `name`: reads from the journal of triage which contents earlier calls of ddfuzz have run,
+    /// and counts the runs of each group. The journal lacks at most one input, whose finding was
+    /// stored just before a call was killed. Fails if the output directory belongs to a campaign of
+    /// `ddfuzz run`.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         name: &str,

@@ -95,8 +95,8 @@ impl Facts {
         facts
     }
 
-    /// Returns these facts with `unread` as the changes of files that a build probably does not
-    /// read, in ascending order.
+    /// Returns these facts, and records in them which changes, with the ascending indices `unread`,
+    /// are in files that a build probably does not read.
     pub fn with_unread(self, unread: &[usize]) -> Facts {
         Facts {
             unread: config(unread),
@@ -148,9 +148,9 @@ impl Facts {
             .collect()
     }
 
-    /// Returns the changes `left` ordered so that each is followed by the one with which it has the
-    /// most rare identifiers in common; an identifier is rare if at most `MOST_USERS` changes
-    /// mention it. Fewer than three or more than `MOST_CHAINED` changes keep their order.
+    /// Orders the changes `left` by similarity: after each comes the one of the rest that has the
+    /// most rare identifiers in common with it. An identifier is rare if at most `MOST_USERS`
+    /// changes mention it. Fewer than three or more than `MOST_CHAINED` changes keep their order.
     fn chained(&self, mut left: Vec<usize>) -> Vec<usize> {
         if !(3..=MOST_CHAINED).contains(&left.len()) {
             return left;
@@ -179,9 +179,9 @@ impl Facts {
         config(&sorted(names.iter().flat_map(|name| &self.mentions[*name])))
     }
 
-    /// Returns, as (number of the identifier, count), the identifier that most of the changes
-    /// `units` mention, and how many of them do. Only identifiers for which `is_asked` returns true
-    /// are considered; `None` if there is none.
+    /// Returns the number of the identifier that most of the changes `units` mention, and how many
+    /// of them mention it. Only identifiers are considered for which `is_asked` returns true;
+    /// `None` if there is none.
     pub fn most_common(
         &self,
         units: &Config,

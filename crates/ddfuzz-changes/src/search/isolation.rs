@@ -25,9 +25,10 @@ impl Isolation {
 }
 
 /// Isolates a minimal difference between a set of changes that passes and a larger one that fails.
-/// It begins with no changes, which pass, and the changes of `minimal`, or all if that is `None`,
-/// which fail. It runs `dd` (*Why Programs Fail*, A.1.6) over the groups of each level of `facts`,
-/// from coarse to fine, and then over single changes. Sets that do not build are UNRESOLVED.
+/// The search begins with no changes, which pass, and with the changes of `minimal` (`None`: all
+/// changes), which fail. It runs `dd` (*Why Programs Fail*, A.1.6) over groups of changes, from
+/// large to small ones (the levels of `facts`), and then over single changes. Sets that do not
+/// build are UNRESOLVED.
 ///
 /// # Errors
 /// Those of `prober`.

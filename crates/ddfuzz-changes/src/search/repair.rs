@@ -17,8 +17,8 @@ const LEAST_COMMON: usize = 8;
 /// Minimum number of changes that mention the same identifier, to be remembered as a set of changes
 /// that need each other.
 const LEAST_TIED: usize = 3;
-/// Maximum number of changes that mention the same identifier, to be remembered as a set of changes
-/// that need each other.
+/// Maximum number of changes that mention one identifier for these changes to be remembered as a
+/// set that needs each other; an identifier that more changes mention says nothing.
 const MOST_TIED: usize = 24;
 /// Minimum number of changes that a repair, extended to all changes with a common identifier, has
 /// added or removed, for these changes to be remembered as a set that need each other.
@@ -43,8 +43,10 @@ impl Repair {
         }
     }
 
-    /// Returns those of the changes `units` that a repair of the set `set`, which does not build,
-    /// can add to it ([`Complete`](Repair::Complete)) or remove from it ([`Thin`](Repair::Thin)).
+    /// Returns those of the changes `units` that this kind of repair can move for `set`, a set of
+    /// changes that does not build: those to add, because the set lacks them
+    /// ([`Complete`](Repair::Complete)), or those to remove, because it has them
+    /// ([`Thin`](Repair::Thin)).
     pub fn movable(self, units: &Config, set: &Config) -> Config {
         match self {
             Repair::Complete => units.minus(set),
@@ -127,10 +129,10 @@ impl Chain {
         [units, alike]
     }
 
-    /// Notes sets of changes that probably need each other, such as those of a function whose
-    /// parameters change and of its callers: for each of the identifiers `names`, which a failed
-    /// build of `set` named though no definition is missing, the changes of the smallest failing
-    /// set `best` that mention it.
+    /// Notes sets of changes that probably need each other, such as those of a function and of its
+    /// callers when the function's parameters change. `names` are the identifiers that a failed
+    /// build of `set` has named. For each of them whose definition `set` has, the changes of the
+    /// smallest failing set `best` that mention it are noted as one set.
     pub fn note_ties(&mut self, facts: &Facts, names: &[Name], set: &Config, best: &Config) {
         for name in names {
             let users = facts.mentioning(&[*name]).intersection(best);

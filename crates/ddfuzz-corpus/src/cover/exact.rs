@@ -83,10 +83,11 @@ impl Search {
         all
     }
 
-    /// Finds a set cover of a matrix that is reduced and has no independent parts, and a lower
-    /// bound of the weight (total cost) of any cover: computes bounds by Lagrangian relaxation,
-    /// then fixes columns or branches. `upper`: only covers that weigh less are searched for.
-    /// `depth`: how many times the search has fixed columns or branched so far.
+    /// Finds a set cover of a matrix that cannot be reduced or divided further, and a lower bound
+    /// of the weight (total cost) of any cover. Computes bounds by Lagrangian relaxation, then
+    /// decides columns by them, or tries a column with and without (branches). `upper`: only covers
+    /// that weigh less are searched for. `depth`: how many times the search has fixed columns or
+    /// branched so far.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -157,9 +158,9 @@ impl Search {
         Some(FixedColumns::Smaller { forced, rest })
     }
 
-    /// Searches covers that contain the columns (inputs) `taken` and weigh less than `upper` in
-    /// total. `rest` is the matrix of what these columns leave to be covered. A cover that weighs
-    /// less than `best` replaces it. `depth`: how many times the search has fixed columns or
+    /// Continues the search for covers of less weight than `upper` with the columns (inputs)
+    /// `taken` in the cover; `rest` is the matrix of what they do not cover. A found cover that
+    /// weighs less than `best` replaces it. `depth`: how many times the search has fixed columns or
     /// branched so far. Returns a lower bound of the weight of all covers that contain `taken`.
     fn solve_with(
         &mut self,
@@ -221,8 +222,9 @@ impl Search {
     }
 }
 
-/// Which columns (inputs) of a matrix the reduced costs (cost minus the prices of the rows) decide:
-/// those that every better cover contains, and those that none contains.
+/// What is known of the columns (inputs) of a matrix, by their reduced costs (cost minus the prices
+/// of the rows), about covers that are better than the best known one: columns that each of them
+/// contains, and columns that none contains.
 enum FixedColumns {
     /// No cover can weigh less (cost less in total) than the best known one.
     Nothing,
@@ -286,7 +288,8 @@ impl RowPrices {
         }
     }
 
-    /// Converts the weight (cost) of a column to the unit of row prices.
+    /// Converts the weight (cost) of a column to the unit in which rows are priced, a fraction of
+    /// the unit of weights.
     pub fn scaled(&self, weight: u64) -> i64 {
         weight as i64 * self.scale
     }
@@ -338,8 +341,13 @@ const PATIENCE: u32 = 8;
 /// A cover is constructed from the row prices after every five subgradient steps.
 const COVERS: u32 = 5;
 
-/// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good
-/// cover, by Lagrangian relaxation. Starts from `row_prices`, and stores the best prices there.
+/// Computes, by Lagrangian relaxation, a lower bound of the weight of any cover of a matrix with at
+/// least one row, and a good cover. Starts from `row_prices`, and stores the best prices there.
+///
+/// Makes at most `rounds` subgradient steps. Stops earlier if no cover of less weight than `upper`
+/// is possible, if the best cover is proved optimal, or if the prices hardly move any more. Also
+/// stops when the elementary steps that the search may still take are used up; subtracts the steps
+/// that it took from `steps`.
 ///
 /// Makes at most `rounds` subgradient steps. Stops earlier if no cover of less weight than `upper`
 /// is possible, the best cover is proved optimal, the prices hardly move any more, or `steps`, the

@@ -109,8 +109,9 @@ impl Core {
         }
     }
 
-    /// Finds a cover of small weight by the cost model `terms` (price of a file, and whether time
-    /// counts), and a lower bound of its weight.
+    /// Finds a cover whose weight is small by the cost model `terms` (price of a file, and whether
+    /// time counts), and a lower bound of the weight of any cover. The search is limited by
+    /// `effort`.
     pub fn choose(
         &self,
         reader: &mut Reader<'_, impl Sets>,
@@ -232,10 +233,10 @@ impl PricedCover {
     }
 }
 
-/// Tries prices of a file (bytes added to the size of each input), beginning with the mean file
-/// size of `most`, and returns the first cover with at most as many files and bytes as `most`. If
-/// there is none, tries again with slow inputs that cost no more than fast ones, since a fast input
-/// may be large. If there still is none, returns the cover that exceeds `most` by the least factor.
+/// Searches a cover with at most as many files and bytes as `most`, by trying prices of a file:
+/// numbers of bytes that are added to the size of each input. If none is found, tries again without
+/// higher costs for slow inputs, since a fast input may be large. If there still is none, returns
+/// the cover that exceeds `most` by the least factor.
 pub(super) fn find_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
@@ -384,7 +385,8 @@ pub(super) fn solve_by_pricing(
     Ok((if is_better { found } else { chosen }, lower))
 }
 
-/// The columns (inputs) of a large set cover instance that are in memory, for column generation.
+/// A part of the columns (inputs) of a set cover instance that is too large for memory: those that
+/// are chosen to be in memory now (column generation).
 struct ColumnSample {
     builder: Builder,
     known: HashSet<usize>,

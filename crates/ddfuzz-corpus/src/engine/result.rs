@@ -430,7 +430,9 @@ impl CleanTotals {
         }
     }
 
-    /// Counts failing inputs that were stored in groups, by kind, and these groups.
+    /// Adds failing inputs to the result that were stored in crash groups (`filed`): counts them by
+    /// kind, and lists their groups with their numbers of inputs. Those of the inputs `failing`
+    /// whose files are gone meanwhile count as unreadable.
     pub fn filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
         for input in failing
             .iter()

@@ -424,9 +424,9 @@ pub(super) struct KeptSet {
 }
 
 impl KeptSet {
-    /// Returns true if, as far as the cleanup has seen, an input of the corpus reaches the same
-    /// features in each run, and does so independently of earlier runs in the same process; else
-    /// false.
+    /// Returns true if the coverage of the corpus is steady, as far as the cleanup has seen: each
+    /// input reaches the same features in each run, whatever inputs the same process has run
+    /// before.
     pub fn is_steady(&self) -> bool {
         let steady = self.universe.as_ref();
         let flaky = steady.map(|steady| self.seen.less(steady).less(&self.covered));

@@ -313,8 +313,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes the crash groups that are not minimized yet, and counts the groups of crashes that
-    /// occurred while the `trimmed` contents were trimmed, in this call or an interrupted one.
+    /// Minimizes the crash groups that are not minimized yet. Then adds the groups to `totals`
+    /// whose crashes occurred while the `trimmed` contents were trimmed, in this call or an
+    /// interrupted one, or while such groups were minimized.
     pub(super) fn take_slips(
         &self,
         trimmed: BTreeSet<String>,

@@ -367,9 +367,9 @@ impl Contents {
         Ok(Some(all))
     }
 
-    /// Makes the rerun with the number `round` of the contents `numbers`, except those for which
-    /// the journal has this rerun, and records the runs in the journal. Stores in `all` why a
-    /// content could not be read. Returns false if the user stopped it, and else true.
+    /// Runs the contents `numbers` again, as their rerun with the number `round`, and records these
+    /// runs in the journal; contents whose rerun is in the journal already are left out. Stores in
+    /// `all` why a content could not be read. Returns false if the user stopped it, and else true.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,

@@ -61,8 +61,8 @@ pub struct Runners {
 }
 
 impl Runners {
-    /// Creates a pool whose first runner uses `started`, an instance of the target whose runs may
-    /// share processes.
+    /// Creates a pool of runners. The first one takes over `started`, an executor of the target
+    /// that may run many inputs in one process; others start their own.
     pub fn with(started: Box<dyn Executor>) -> Runners {
         Runners {
             started: Mutex::new(Some(started)),

@@ -29,8 +29,8 @@ pub struct RequiredFeatures {
 }
 
 impl RequiredFeatures {
-    /// Makes the requirement to reach exactly the features `steady`; those of `unsteady` are
-    /// allowed.
+    /// Makes the requirement for a file's candidates: to reach each of the features `steady`, and
+    /// no others but those of `unsteady`.
     pub fn signature(steady: Features, unsteady: &Features) -> RequiredFeatures {
         let allowed = steady.or(unsteady);
         RequiredFeatures {
@@ -138,7 +138,8 @@ impl From<&CoverageRecord> for TrimCondition {
     }
 }
 
-/// Before an original file is trimmed, it is run this many times in fresh processes.
+/// Number of times that an original file is run, in fresh processes, before it is trimmed: all runs
+/// must exit with the same status and reach the required features.
 const ORIGINAL_RUNS: usize = 2;
 /// Before the candidates of an original file are run in a process that they share, the file itself
 /// is run there this many times; the first of these runs only initializes the process.
@@ -184,8 +185,8 @@ enum Prefilter {
 }
 
 impl CoverageOracle {
-    /// Starts the oracle for `target`. Its condition is exit status 0 and no features, until that
-    /// of a file is set.
+    /// Starts the oracle for `target`. Until [`hold`](CoverageOracle::hold) sets the condition of a
+    /// file, the condition is exit status 0 and no features.
     ///
     /// # Errors
     /// When the target cannot be started; [`TrimError::NoCoverage`] if it reports no coverage.

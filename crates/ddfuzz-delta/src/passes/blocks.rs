@@ -38,8 +38,8 @@ pub(super) fn blocks(text: &[u8]) -> Option<Tree> {
     at_least(FEWEST_PAIRS, text)
 }
 
-/// Parses a program text into the tree of its blocks as [`blocks`] does, but also a text that has a
-/// single block.
+/// Parses a program text into the tree of its blocks as [`blocks`] does, but also a text with a
+/// single block. `None` if there is no block, or if keywords do not match.
 pub(super) fn few_blocks(text: &[u8]) -> Option<Tree> {
     at_least(1, text)
 }

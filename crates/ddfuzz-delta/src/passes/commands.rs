@@ -106,7 +106,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns true if the next sign is `)` or `;;`, which end a list of commands; else false.
+    /// Returns true if the text goes on with `)` or `;;`, which end a list of commands; else false.
     fn is_end_of_list(&self) -> bool {
         self.text[self.at] == b')' || self.text[self.at..].starts_with(b";;")
     }
@@ -223,9 +223,9 @@ impl Reader<'_> {
         self.close(depth, start);
     }
 
-    /// Ends the open nodes of the tree, the innermost first, until only `depth` of them are open.
-    /// The nodes end at the present position, without the blanks before it, which are looked for
-    /// only from offset `start` on.
+    /// Ends open nodes of the tree, the innermost first, until only `depth` of them are open. They
+    /// end at the present position of the parser, without the blanks before it, as far as these
+    /// come after offset `start`.
     fn close(&mut self, depth: usize, start: usize) {
         let written = self.text[start..self.at].trim_ascii_end().len();
         self.tree.end_at(depth, start + written);

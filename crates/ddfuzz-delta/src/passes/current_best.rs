@@ -299,8 +299,8 @@ impl CurrentBest {
         envelope.map_or(self.best.len(), |envelope| envelope.whole.text.len())
     }
 
-    /// Returns true if the predictor expects that the text which `edit` makes of the current best
-    /// does not fail, so that this text need not be run.
+    /// Returns true if the text that `edit` makes of the current best need not be run, because the
+    /// predictor expects that it does not fail.
     fn is_refused(&mut self, edit: &Edit) -> bool {
         if self.predictor.is_none() {
             return false;

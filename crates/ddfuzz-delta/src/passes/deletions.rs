@@ -88,8 +88,9 @@ const FEW: usize = 16;
 /// Maximum size, in bytes, of results in which the deletion of every run of bytes is tried.
 pub(super) const SHORT: usize = 24;
 
-/// Maximum length, in bytes, of runs that are tried at every position of binary data, from length 2
-/// on, whether or not a length byte states that length.
+/// Maximum length, in bytes, of runs of bytes whose deletion is tested at every position of binary
+/// data, for each length from 2 on. (Runs whose length a byte states are tested before, whatever
+/// their length.)
 const LONGEST: usize = 32;
 /// Number of bytes at the beginning of a run, one of which may hold the length of the run.
 const HEADS: usize = 4;

@@ -193,9 +193,9 @@ fn braces(text: &[u8]) -> (usize, usize) {
     (closed, opened)
 }
 
-/// Returns, for each conditional group, the unit that deletes its directives and all branches
-/// except the `kept` one. Groups inside of a branch that another unit deletes are left out and, if
-/// the last branch is kept, groups with only one branch.
+/// Returns, for each conditional group (`#if` to `#endif`), a unit that deletes its directives and
+/// all branches except the `kept` one (first or last). Leaves out groups inside of a branch that
+/// another unit deletes and, if the last branch is kept, groups with only one branch.
 fn unwrapped(groups: &[Group], kept: Kept) -> Vec<Vec<Range<usize>>> {
     let mut units: Vec<Vec<Range<usize>>> = Vec::new();
     // What the units delete: ends of ranges that do not overlap, by their starts.

@@ -155,8 +155,8 @@ impl Pattern {
         self.pairs.clear();
     }
 
-    /// Records that a guess of the repeating pattern was wrong, so that the next one requires twice
-    /// as many repetitions.
+    /// Records that a guess of how the pattern of deleted and kept runs goes on was wrong: the next
+    /// guess requires twice as many repetitions of the pattern.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }

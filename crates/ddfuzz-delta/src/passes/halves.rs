@@ -229,9 +229,9 @@ impl Parts {
         self.gone = union(gone);
     }
 
-    /// Divides a part that is needed, the `siblings` from index `first` up to but without `last`,
-    /// into at most [`PIECES`] pieces of about the same size, and adds these as parts to be tried.
-    /// If the part is a single node, adds the part of its children instead.
+    /// Divides the part of the siblings with the indices from `first` up to but without `last`,
+    /// which the failure needs as a whole, into at most [`PIECES`] parts of about the same size, to
+    /// be tried one by one. If the part is a single node, its children become a part instead.
     fn divide(&mut self, siblings: &Arc<[usize]>, first: usize, last: usize) {
         if last - first == 1 {
             return self.add_children(siblings[first]);

@@ -22,7 +22,8 @@ const LARGEST: usize = 1 << 20;
 const LARGE: usize = 10 << 10;
 /// Maximum size, in bytes, of a tag; after a longer one, `<` is read as an ordinary sign.
 const LONGEST_TAG: usize = 1 << 10;
-/// Maximum nesting depth of elements; tags that are nested deeper are leaves without a counterpart.
+/// Maximum nesting depth of pairs of tags, keywords or lines; what is nested deeper becomes a leaf
+/// of the tree, without content.
 const DEEPEST: usize = 1 << 10;
 /// Maximum number of rounds in which the passes over elements are repeated.
 const ROUNDS: usize = 4;

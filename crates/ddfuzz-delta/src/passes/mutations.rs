@@ -83,10 +83,11 @@ struct Left {
 }
 
 impl Left {
-    /// Computes how many tests the pass may take. In general, one grant is as many tests as the
-    /// search has made, but at least [`LEAST_TESTS`], and there are up to [`GRANTS`] grants. If
-    /// tests take long, there is one grant of half as many tests as the search has made. If the
-    /// caller allows no extra tests, there are none.
+    /// Computes how many tests the pass of random mutations may take. It gets them in grants.
+    /// Usually a grant has as many tests as the search has made, but at least [`LEAST_TESTS`], and
+    /// there are up to [`GRANTS`] grants. If tests take long ([`ExtraTests::Few`]), there is one
+    /// grant, of half as many tests as the search has made. If the caller allows no extra tests,
+    /// there are none.
     fn of(work: &CurrentBest) -> Left {
         let (granted, times) = match work.extra_tests() {
             ExtraTests::Many => (work.asked().max(LEAST_TESTS), GRANTS),
@@ -122,15 +123,15 @@ impl Mutations {
 
     /// Tests random shorter texts: a run of bytes, or the end, is deleted, and a few bytes or
     /// numbers are changed, some of them by the number of deleted bytes. In a file of a `known`
-    /// format, the files inside of it are tested in place of it first, and half of the random tests
-    /// change one payload (changeable bytes), and correct lengths, offsets and checksums. Returns
-    /// true if the text became shorter; then deletions must be tried again.
+    /// format, files inside of it are tested first, each in place of the whole; half of the random
+    /// tests then change one payload (changeable bytes), and correct lengths, offsets and
+    /// checksums. Returns true if the text became shorter; deletions must then be tried again.
     ///
-    /// The pass takes as many tests as the search before it, but at least [`LEAST_TESTS`]; if tests
-    /// take long, half as many as the search. Unless tests take long, each test that shortens the
-    /// text grants as many again, at most [`GRANTS`] times as many in all. The pass runs after the
-    /// result was shown to be 1-minimal, and not on texts. A text of less than [`FEW`] bytes is
-    /// only compared with single bytes, unless tests take long.
+    /// The pass runs after the result was shown to be 1-minimal, and only on binary data. It takes
+    /// as many tests as the search before it, but at least [`LEAST_TESTS`]. Each test that shortens
+    /// the text grants as many again, up to [`GRANTS`] times as many in all. If tests take long,
+    /// the pass takes half as many tests as the search, and gets no more. For a text of less than
+    /// [`FEW`] bytes, single bytes are tested in its place, or nothing if tests take long.
     pub async fn run(&mut self, work: &mut CurrentBest, known: &Structure) -> bool {
         let format = match known {
             Structure::Format(format) => Some(format.as_ref()),

@@ -7,8 +7,8 @@ use crate::passes::list::ListSearch;
 use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// The digit `0`, which is written over bytes whose values do not matter: the first in the order of
-/// bytes by which results of equal size are compared.
+/// The digit `0`, which is written over bytes whose values do not matter: the least byte in the
+/// order by which results of equal size are compared ([`shortlex`]).
 pub(super) const LEAST: u8 = b'0';
 
 /// If a text does not fail with `0` written over all of its bytes, and has at least this size in

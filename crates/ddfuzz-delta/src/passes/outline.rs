@@ -239,9 +239,9 @@ enum Endless {
 }
 
 impl Endless {
-    /// Guesses by typical words whether a program is in a language in which the body of a function
-    /// that returns a value may not be empty, and in which one; `None` if it is in no such
-    /// language.
+    /// Guesses by typical words in `text` whether it is a program in a language in which the body
+    /// of a function that returns a value may not be empty. Returns how functions are written in
+    /// that language; `None` for other languages.
     fn of(text: &[u8]) -> Option<Endless> {
         let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
         match () {

@@ -37,10 +37,10 @@ const WORTHWHILE: usize = 4;
 /// of parts of all depths together, and the replacement of items by items inside of them.
 const IMPATIENT: usize = 24;
 
-/// Deletes the parts of `document` (a file taken apart) that the failure does not need: tests the
-/// file without all of them, and then searches one list of the parts of all depths. If that deletes
-/// less than the file's size divided by [`WORTHWHILE`], or ends early, searches the parts of one
-/// depth after the other, the outermost first. Returns the smaller document.
+/// Deletes the parts of `document` (a file taken apart) that the failure does not need. Tests the
+/// file without all of them, and then searches one list of all parts, whatever their depths in the
+/// tree. If that deletes less than the file's size divided by [`WORTHWHILE`], or ends early,
+/// searches a list for each depth, the outermost first. Returns the smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -139,8 +139,8 @@ pub(super) async fn delete_columns(
     }
 }
 
-/// Describes the columns of a picture, each of which is deleted from all rows together, for the
-/// search that deletes them.
+/// The columns of a picture, as groups of bytes that a search deletes: each column is deleted from
+/// all rows at once.
 const COLUMNS: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.columns(),
@@ -159,8 +159,8 @@ pub(super) async fn delete_tied(
     delete_groups_of(work, document, TIED).await
 }
 
-/// Describes the tied groups of a document ([`Document::tied`]) for the search that deletes them
-/// alone: groups of bytes that are mostly deleted together with a part.
+/// The tied groups of a document ([`Document::tied`]), as groups of bytes that a search deletes by
+/// themselves; mostly they are deleted together with another part.
 const TIED: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.tied(),
@@ -203,8 +203,9 @@ async fn delete_groups_of(
     groups.document
 }
 
-/// Deletes pieces of this `kind` from `document` (a file taken apart), and then parts that only
-/// those pieces needed. Returns the smaller document.
+/// Deletes those pieces of the given `kind` (such as columns) from `document` (a file taken apart)
+/// that the failure does not need, and then parts that only those pieces needed. Returns the
+/// smaller document.
 pub(super) async fn delete_groups_and_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,

@@ -109,8 +109,8 @@ pub(super) const KEYWORDS: &[&[u8]] = &[
     b"where",
     b"while",
 ];
-/// At least the number of a text's lines divided by this number must end with a semicolon for
-/// semicolons, instead of line ends, to count as the ends of statements.
+/// Divisor of the number of lines of a text: if at least the quotient end with a semicolon,
+/// semicolons count as the ends of statements, instead of line ends.
 const BY_SEMICOLONS: usize = 8;
 
 /// Returns true if the statements of a text end with semicolons instead of line ends: enough lines
@@ -360,9 +360,9 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns true if the statement that has these `pieces` so far is the head of a block, by one
-    /// of the words [`HEADS`]; then commas do not end it. Returns false for others, and where lines
-    /// end statements.
+    /// Returns true if a statement is the head of a block, in which commas do not end the
+    /// statement: `pieces`, those of the statement that were read so far, contain one of the words
+    /// [`HEADS`]. Always false in a text whose statements end with lines.
     fn is_head(&self, pieces: &[Piece]) -> bool {
         self.by_semicolons
             && pieces.iter().any(|piece| match piece {

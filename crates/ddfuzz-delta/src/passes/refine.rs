@@ -141,9 +141,9 @@ fn lists(all: &[Token]) -> Vec<Vec<Range<usize>>> {
 /// Signs that may separate the values in a row of a table.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Reads a text as a table, one row in each line: returns for each row the ranges of the text that
-/// its values take, each with a separator next to it. Empty if there are no separators, or if rows
-/// have different numbers of them.
+/// Reads a text as a table, with one row in each line: returns, for each row, the ranges of its
+/// values. A range includes one separator beside the value, so that it can be deleted. Empty if
+/// there are no separators, or if rows have different numbers of them.
 fn rows(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let count = |line: &[u8], sign: u8| line.iter().filter(|byte| **byte == sign).count();
     let lines = || text.split_inclusive(|byte| *byte == b'\n');

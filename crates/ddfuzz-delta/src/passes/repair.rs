@@ -187,10 +187,11 @@ impl Repair {
         })
     }
 
-    /// Returns the places, each as offset and encoding, at which `text` has the number `old` and it
-    /// may be replaced by `new`; `text` is the current best changed by `edits`. If fields are
-    /// known, looks only there, else near the ends of the text. `exact` is true if `old` is an
-    /// operand that the program compared, false if it is an operand plus a constant.
+    /// Returns the places, each as offset and encoding, at which `text` has the number `old` and
+    /// `new` may replace it. `text` is the current best changed by `edits`. Looks only at the
+    /// number fields that were found before or, without any, near the ends of the text. `exact` is
+    /// true if `old` is an operand that the program compared, false if it is an operand plus a
+    /// constant.
     fn places(
         &self,
         text: &[u8],

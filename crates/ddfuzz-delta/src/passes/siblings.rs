@@ -179,8 +179,8 @@ impl Units for Siblings {
     }
 
     /// Returns true if one test should delete all children of the present node. Returns false if
-    /// the last nodes, more than [`NEEDED`] in a row, all needed at least one child, unless the
-    /// present node has only one.
+    /// that is likely to fail: each of the last nodes, more than [`NEEDED`] in a row, kept at least
+    /// one child that the failure needs. A single child is tested in any case.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
     }

@@ -75,8 +75,8 @@ impl Bytes {
         }
     }
 
-    /// Lists the bytes in the range `at` of the current best text, in groups of `group` bytes, for
-    /// a pass whose deletions no later pass tries again.
+    /// Lists the bytes in the range `at` of the current best text as units to delete, each a group
+    /// of `group` bytes; for a pass after which no other pass tries the same deletions again.
     pub fn within(rule: &'static str, at: Range<usize>, group: usize) -> Bytes {
         Bytes {
             rule,

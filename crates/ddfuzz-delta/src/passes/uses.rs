@@ -185,8 +185,8 @@ impl<'a> Names<'a> {
         inner.into_iter().map(|(place, _)| place).collect()
     }
 
-    /// Returns the edits that delete or replace names and are worth a test, each with the number of
-    /// bytes by which it shortens the text; those that shorten the text most come first.
+    /// Returns edits to test that delete names with their uses, or replace them, each with the
+    /// number of bytes by which it shortens the text; those that shorten it most come first.
     fn edits(&self) -> Vec<(usize, Edit)> {
         let mut cuts: Vec<Vec<Range<usize>>> = Vec::new();
         for uses in &self.uses {
@@ -353,9 +353,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the index of the smallest declaration or statement that contains `node` and is no
-    /// item of a list; if there is none, the index of the root's child that contains it. `None` for
-    /// the root itself.
+    /// Returns the index of the smallest declaration or statement around `node` (or `node` itself)
+    /// that is no item of a list; if there is none, that of the root's child around it. `None` for
+    /// the root.
     fn statement(&self, node: usize) -> Option<usize> {
         let mut at = node;
         loop {

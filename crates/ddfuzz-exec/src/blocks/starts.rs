@@ -131,9 +131,9 @@ impl Sweep<'_> {
         })
     }
 
-    /// Marks the collected targets of jumps and calls as starts of blocks. A target inside an
-    /// instruction shows that its function was not decoded correctly: only the first instruction of
-    /// that function may have a breakpoint then.
+    /// Marks the collected targets of jumps and calls as starts of blocks. If a target is inside of
+    /// an instruction, its function was not decoded correctly, and may only have a breakpoint at
+    /// its first instruction from now on.
     fn apply_targets(&mut self) {
         for target in std::mem::take(&mut self.targets) {
             let is_start = self.is_start(target);

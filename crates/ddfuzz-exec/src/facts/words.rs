@@ -109,8 +109,9 @@ impl<'data> Texts<'data> {
     }
 
     /// Lists the texts of a program's read-only data that may be dictionary words: first those that
-    /// code refers to (their addresses are in `references`), then those in pointer tables, then the
-    /// others, each group by address. With `only_named`, only the first group.
+    /// code refers to (their addresses are in `references`), then those in pointer tables, then all
+    /// others; within each of the three by address. With `only_named`, lists only those that code
+    /// refers to.
     fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {

@@ -275,8 +275,8 @@ const MOST: u32 = 1 << 20;
 /// Encoding, in the unwind table of a linked program, of the field with the number of entries: 4
 /// bytes.
 const COUNT: u8 = 0x03;
-/// Encoding, in the unwind table of a linked program, of its entries: pairs of 4-byte offsets from
-/// the start of the section.
+/// Code, in the header of a program's unwind table, for the usual encoding of the table's entries:
+/// pairs of 4-byte offsets from the start of the section.
 const TABLE: u8 = 0x3b;
 /// Encoding, in the unwind table of a linked program, of the pointer to the call frames: a 4-byte
 /// offset from the pointer's own address.

@@ -58,8 +58,9 @@ impl DebugInfo {
         Some(inlined.map_or(&function.name, |it| &it.name))
     }
 
-    /// Returns the place in the source of the code at `pc`, an address in the file. Inlined code of
-    /// a standard library belongs to the statement that calls it, where that is the program's own.
+    /// Returns the place in the source of the code at `pc`, an address in the file; `None` where no
+    /// line is known. Inlined code of a standard library belongs to the statement that calls it,
+    /// where that is the program's own.
     pub fn place(&self, pc: u64) -> Option<Place<'_>> {
         let (file, line) = self.lines.place(pc)?;
         let function = self.name_at(pc).unwrap_or_default();

@@ -9,9 +9,10 @@ use object::{Object, ObjectSection};
 
 use super::Lines;
 
-/// In the functions with the address ranges `functions`, gives each row of line 0 the line of the
-/// row before it, if execution runs on from that row and no jump of the function leads into the row
-/// of line 0. Other rows stay without a line.
+/// Completes the line table for code to which the compiler gave no line (line 0), in the functions
+/// with the address ranges `functions`. A row of line 0 gets the line of the row before it if
+/// execution always comes from there: it runs on from that row, and no jump of the function leads
+/// into the row of line 0.
 pub(super) fn inherit<'a>(
     lines: &mut Lines,
     file: &object::File<'_>,

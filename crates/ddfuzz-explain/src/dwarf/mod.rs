@@ -361,7 +361,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Records a function that has code, or that is only declared.
+    /// Records the function of a debug entry, if it has code or is only declared, and makes it the
+    /// function that is `around` the entries inside.
     fn subprogram(
         &mut self,
         unit: usize,

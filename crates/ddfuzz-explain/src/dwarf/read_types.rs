@@ -13,7 +13,8 @@ const DEEP: usize = 64;
 /// Largest depth of types within types that is read. In damaged debug information, a type may
 /// contain itself.
 const DEEPEST: usize = 128;
-/// Largest number of typedefs, pointers and arrays that are followed to a name of a type.
+/// Largest number of types without a name of their own (pointers, arrays) and typedefs that are
+/// followed, one after another, to find the name of a type.
 const MOST_NAMED: usize = 16;
 
 /// Reads types from the debug information, each only once.
@@ -31,7 +32,8 @@ pub(super) struct TypeReader {
     pending: Vec<(TypeId, usize, UnitOffset)>,
 }
 
-/// Finds the compilation unit and the entry to which an attribute of the debug information refers.
+/// Finds the entry to which an attribute of the debug information refers: returns the index of its
+/// compilation unit, and its offset in the unit; `None` if the attribute refers to none.
 pub(super) fn reference(
     units: &[Unit<Bytes>],
     unit: usize,
@@ -76,9 +78,10 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Reads a type as [`read`](TypeReader::read) does, but leaves the targets of pointers that are
-    /// nested more than [`DEEP`] types deep in `pending`. A type that is nested more than
-    /// [`DEEPEST`] types deep can only be damaged: the type `void` is returned for it.
+    /// Reads a type as [`read`](TypeReader::read) does. Of pointers that are nested more than
+    /// [`DEEP`] types deep, the targets are not read yet, but put into `pending`. A type that is
+    /// nested more than [`DEEPEST`] types deep can only be damaged: the type `void` is returned for
+    /// it.
     fn read_below(
         &mut self,
         dwarf: &Dwarf<Bytes>,
@@ -394,10 +397,10 @@ impl TypeReader {
             .add(described.name, described.size, described.shape)
     }
 
-    /// Adds the fields of a Rust enumeration to `fields`: its discriminant, as an enumeration of
-    /// the variants' names, and a union of the variants' contents. Some enumerations have no
-    /// discriminant, but mark one variant by a value that is invalid in the others; then only the
-    /// content is added.
+    /// Adds the fields of a Rust enumeration of `size` bytes to `fields`: its discriminant, whose
+    /// values have the names of the variants, and a union of the contents of the variants. An
+    /// enumeration may have no discriminant, but mark one variant by a value that is invalid in the
+    /// others; then only the contents are added.
     fn variants(
         &mut self,
         reader: &Reader<'_>,
@@ -439,8 +442,9 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Adds the contents of an enumeration's variants to `fields`: a union of them if all begin
-    /// after the discriminant, which ends at `start`; else raw bytes.
+    /// Adds what the variants of an enumeration contain to `fields`. This is a union of `members`,
+    /// the variants, if all of them begin after the discriminant, which ends at `start`; else it is
+    /// the raw bytes after the discriminant. `size` is that of the enumeration in bytes.
     fn contents(&mut self, members: Vec<Field>, start: u64, size: u64, fields: &mut Vec<Field>) {
         let is_behind = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => inner.iter().all(|inner| inner.offset >= start),

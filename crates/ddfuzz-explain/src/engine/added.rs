@@ -71,7 +71,8 @@ pub(crate) struct Added {
 pub(super) type Pending = Vec<(u64, u64, u64)>;
 
 impl Added {
-    /// Returns what the function does in addition, as the end of a sentence.
+    /// Returns in words which assignment the mutant's function makes in addition, as the end of a
+    /// sentence: `with list->tail set to zero when it returns`.
     pub fn words(&self) -> String {
         let when = if self.at_end {
             "it returns"
@@ -189,7 +190,7 @@ fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
     matches!(size, 1 | 2 | 4 | 8).then_some((size, is_number))
 }
 
-/// A place that can be set, of a variable or one of its fields.
+/// A place in a variable that a mutant can set: the variable as a whole or one of its fields.
 struct Settable {
     /// Offset of the place in the variable, in bytes.
     offset: u64,
@@ -224,9 +225,10 @@ fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
     set.collect()
 }
 
-/// Returns the parameters of a function that point to records, with the registers in which they are
-/// passed. If the function gets or returns a record by value, only those parameters are returned
-/// whose registers the debug information names.
+/// Returns the parameters of a function that point to records (structures or unions), with the
+/// registers in which they are passed. Where a record is returned or passed by value, the registers
+/// of the parameters after it cannot be counted: then only those parameters are returned whose
+/// registers the debug information names.
 fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a Declared)> {
     let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
     let mut order = Some(PASSED.iter().copied());

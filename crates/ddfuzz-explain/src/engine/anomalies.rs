@@ -86,7 +86,8 @@ fn stored(executed: &Executed) -> Option<u64> {
 }
 
 impl<'a> Observed<'a> {
-    /// A recording with its dependences; `is_user` is true for addresses of the program's own code.
+    /// Prepares a recording for the search for odd instructions. `dependences` says which
+    /// instructions depend on which, `is_user` whether an address is in the program's own code.
     pub fn new(
         recorded: &'a Recorded,
         dependences: &'a Dependences,
@@ -186,9 +187,10 @@ impl<'a> Observed<'a> {
             .collect()
     }
 
-    /// Finds the first change of a key. A pointer to a record is written to an address that was
-    /// computed from a field of the record (its key); the failure depends on that pointer; later,
-    /// an instruction changes the field.
+    /// Finds an instruction that changes the key of a record after the record was filed by it. A
+    /// record counts as filed if a pointer to it, on which the failure depends, was written to an
+    /// address that was computed from a field of the record (the key). `None` if no instruction
+    /// later changes such a field.
     fn changed_key(&self, order: &[Reached]) -> Option<Anomaly> {
         let close = order.iter().take_while(|it| it.cost <= CLOSE);
         for filed in close.filter_map(|it| self.store_of(it.at)) {

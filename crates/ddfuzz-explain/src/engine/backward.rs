@@ -32,9 +32,10 @@ pub struct Reached {
     pub how: Dependence,
 }
 
-/// Returns the instructions on which those of `seeds` depend, directly and indirectly, by the
-/// dependences `found`; the ones with the lowest costs first. The jumps and calls that led to the
-/// seeds themselves are left out.
+/// Returns the instructions on which those with the indices `seeds` depend, directly and
+/// indirectly, by the dependences `found`. They are in the order of their costs, that is, their
+/// distances from the seeds, the nearest first. The jumps and calls that led to the seeds
+/// themselves are left out.
 pub fn backward(recorded: &Recorded, found: &Dependences, seeds: &[usize]) -> Vec<Reached> {
     let mut heap = BinaryHeap::new();
     let mut costs: HashMap<usize, u32> = HashMap::new();

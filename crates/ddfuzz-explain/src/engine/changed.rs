@@ -202,8 +202,8 @@ impl Engine {
         }
     }
 
-    /// Lets a run go on to its end, and counts in `arrivals` how often it reaches the statement at
-    /// the address `failing`.
+    /// Lets a run go on to its end and returns how it ended. Counts in `arrivals`, up to
+    /// [`ARRIVALS`], how often the run reaches the statement at the address `failing`.
     fn finish_counted(
         &mut self,
         process: &mut Process,

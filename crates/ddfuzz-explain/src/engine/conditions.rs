@@ -222,8 +222,9 @@ impl Profile {
 }
 
 impl Condition {
-    /// Returns true if the condition was decided otherwise for one of the values seen, if the
-    /// comparison before it had the constant in `bytes`.
+    /// Returns true if a mutant of the comparison before the condition, with the constant in its
+    /// code `bytes`, decides the condition in another way for at least one of the values that the
+    /// run compared. Also true where that is unknown: no values, no comparison, or no constant.
     fn differs(&self, seen: &Seen, bytes: &[u8]) -> bool {
         let Some(comparison) = &self.comparison else {
             return true;

@@ -59,10 +59,11 @@ fn is_long(call: &Executed, fault: u64) -> bool {
     distances.any(|distance| (NEAR..length).contains(&distance))
 }
 
-/// Returns the values of which one may have made the instruction `last` crash: a divisor, the
-/// registers of an address, the arguments of a library's function that are close to the faulting
-/// address `fault`, or the address that was called, if there is no code. `fault` is `None` where
-/// the processor does not report it, as for an address that no memory can have.
+/// Returns the values (registers or memory) of which one is probably wrong, because the instruction
+/// `last` crashed by it: a divisor, the registers of an address, the arguments of a library's
+/// function that are close to the faulting address `fault`, or an address that was called though no
+/// code is there. `fault` is `None` where the processor does not report it, as for an address that
+/// no memory can have.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {
         return last.operands();
@@ -125,8 +126,8 @@ pub(crate) struct Odd {
     pub tested: bool,
 }
 
-/// What a recording of the whole failing run shows: odd instructions, and on what the failure
-/// depends.
+/// What a recording of the whole failing run shows: instructions that do something odd, such as a
+/// write to a freed block, and instructions on which the failure depends.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The instructions of the run about which something is odd.
@@ -317,10 +318,11 @@ impl Engine {
         nearest.into_iter().map(|it| it.1).collect()
     }
 
-    /// Returns the indices, in `executed`, of the comparisons by which a program decided to end
-    /// itself. One is the last comparison of the program's own code before the instruction `own`,
-    /// which called a function of a standard library (such as a check of an index). The others are
-    /// in that function, between `own` and the run's last instruction `end`.
+    /// Returns the indices, in the recorded instructions `executed`, of the comparisons by which a
+    /// program decided to end itself. The instruction `own` of its own code called a function of a
+    /// standard library, such as a check of an index, and `end` is the last instruction of the run.
+    /// Returned are the last comparison of the program's own code before `own`, and those in the
+    /// called function before `end`.
     fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
         let function = |at: &usize| {
             let pc = executed[*at].pc().wrapping_sub(self.bias);
@@ -349,9 +351,10 @@ impl Engine {
         found
     }
 
-    /// Returns the recorded instruction that has written past the end of the heap block `block`, or
-    /// the call of the library's function that has; `None` if a second run does not make that
-    /// write. `points` are the points (statement executions) of the failing run.
+    /// Returns the recorded instruction of the failing run, with its recording, that has written
+    /// past the end of the heap block `block`; the call if a library's function has. `None` if the
+    /// run, made again, does not make that write. `points` are the points (statement executions) of
+    /// the failing run.
     fn writes_behind(
         &mut self,
         points: &[Point],

@@ -10,7 +10,8 @@ use super::run::Pace;
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side};
 
-/// Number of conditions that are decided the other way in forks of one run.
+/// Number of conditions that are tested in one round: in forks of the same stopped run, each of
+/// which decides one condition the other way.
 const ROUND_OF_TESTS: usize = 60;
 /// Largest number of runs of the failing input in which conditions are tested: from each of these
 /// runs, forks are made that decide one condition the other way.
@@ -19,7 +20,8 @@ const ROUNDS: usize = 5;
 /// different jumps.
 const HANGING: usize = 8;
 
-/// A condition of the failing run whose other decision lets it end well.
+/// A condition of the failing run that averts the failure when it is decided the other way, found
+/// by trying all conditions of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Critical {
     /// The decision that averts the failure when it is made the other way.

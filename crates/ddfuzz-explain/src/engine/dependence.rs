@@ -237,7 +237,8 @@ impl Pass {
         self.enter_or_leave(executed, at, recorded);
     }
 
-    /// Makes an instruction depend on the jump that led to it, or else on the call of its function.
+    /// Records that the present instruction depends on the conditional jump that decided on its
+    /// execution or, without one, on the call of its function.
     fn control(&mut self, executed: &Executed) {
         let pc = executed.pc();
         let frame = self.frames.last_mut();

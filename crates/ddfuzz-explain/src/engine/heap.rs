@@ -62,9 +62,10 @@ pub struct Damaged {
     pub word: u64,
 }
 
-/// Returns the first heap block after which the allocator's size field is no valid size, or says
-/// that the block is freed, and its size does not stand before the field as it does then; `None`
-/// where all are valid, or the heap is not that of glibc's allocator.
+/// Returns the first heap block that was overwritten past its end, as the size field of the
+/// allocator after it shows: it is no valid size, or it says that the block is freed although the
+/// block's size does not stand before the field, where the allocator writes it when it frees a
+/// block. `None` where all size fields are valid, or the heap is not that of glibc's allocator.
 pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     let mapping = maps.iter().find(|it| it.path.as_os_str() == "[heap]")?;
     let length = (mapping.end - mapping.start).min(LARGEST);

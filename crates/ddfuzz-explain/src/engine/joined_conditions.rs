@@ -7,8 +7,8 @@ use super::mutants::{Code, MutantKind, NOP};
 /// Largest distance, in instructions, between the jumps of two conditions that `&&` or `||` joins.
 const JOINED: usize = 24;
 
-/// Returns the condition code that differs from `condition` for equal numbers only; `None` if there
-/// is none.
+/// Returns the condition code that differs from `condition` for equal numbers only, as "at most"
+/// differs from "less"; `None` if there is none, as for "equal".
 fn boundary(condition: u8) -> Option<u8> {
     match condition {
         0x2 | 0x6 => Some(condition ^ 0x4),

@@ -174,7 +174,8 @@ pub(super) fn simple_place(it: &Instruction) -> Option<(Register, i64)> {
     (is_memory && is_simple).then(|| (it.memory_base(), it.memory_displacement64() as i64))
 }
 
-/// Returns true if an instruction writes to memory as its first operand.
+/// Returns true if an instruction writes to memory: a move, an addition, a subtraction, or a bit
+/// operation whose first operand is in memory.
 fn stores(it: &Instruction) -> bool {
     let writes = matches!(
         it.mnemonic(),

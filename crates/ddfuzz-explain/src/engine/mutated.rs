@@ -23,7 +23,7 @@ use crate::suspects::MAIN;
 /// Largest number of times that a mutant's run may stop at its breakpoint; then it counts as
 /// hanging.
 const STOPS: usize = 400;
-/// One more than the largest size of an x86 instruction, in bytes.
+/// The next instruction begins less than this many bytes after the beginning of one (15 at most).
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
@@ -147,7 +147,7 @@ impl Averting {
 }
 
 impl Engine {
-    /// Returns the functions to which the addresses `pcs` belong, each once, by their addresses.
+    /// Returns the functions that contain the code addresses `pcs`, each once, sorted by address.
     pub(super) fn functions_of(&self, pcs: impl Iterator<Item = u64>) -> Vec<&Function> {
         let all = pcs.filter_map(|pc| self.info.function(pc.wrapping_sub(self.bias)));
         let mut all: Vec<&Function> = all.collect();
@@ -548,9 +548,9 @@ fn add_written(
     Ok(())
 }
 
-/// Returns the weights of mutants, given with their functions, the largest ones first; each further
-/// mutant of one function weighs less by [`AGAIN`]: a person who reads the function for the first of
-/// them sees the others.
+/// Returns the weights of mutants, given with their functions in `all`, largest weight first. Each
+/// further mutant of one function loses [`AGAIN`], since a person who reads the function for the
+/// first one sees the others, too.
 fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f64> {
     let mut known: HashMap<T, u8> = HashMap::new();
     let weight = |(weight, function)| {
@@ -561,8 +561,8 @@ fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f
     all.map(weight).collect()
 }
 
-/// Returns how many eighths of the lines of `before` are also in `after`, each line as often as it
-/// occurs; 8 if `before` is empty.
+/// Compares the outputs of two runs: returns how many eighths of the lines of `before` are also in
+/// `after`, from 0 to 8. A line that occurs several times counts as often. 8 if `before` is empty.
 fn kept(before: &[u8], after: &[u8]) -> usize {
     let mut left: HashMap<&[u8], usize> = HashMap::new();
     for line in ddfuzz_delta::lines(after) {
@@ -636,7 +636,7 @@ fn targets(process: &mut Process, table: u64) -> Vec<u64> {
     entries.collect()
 }
 
-/// Returns the DWARF number of a general register.
+/// Returns the number by which DWARF names a general register of x86-64.
 fn dwarf_number(register: Register) -> u16 {
     match register {
         Register::RAX => 0,

@@ -151,8 +151,8 @@ impl Told {
         }
     }
 
-    /// Returns the first origin, with all others as its [`earlier`](Origin::earlier) ones; `None`
-    /// where there is none.
+    /// Returns the first of the found origins, which has all later ones as its
+    /// [`earlier`](Origin::earlier) origins; `None` if none was found.
     fn origin(self) -> Option<Origin> {
         let mut found = self.found.into_iter();
         let first = found.next()?;
@@ -162,9 +162,9 @@ impl Told {
         })
     }
 
-    /// Adds an origin at the source file and line `place`, unless one of that line is known;
-    /// returns the index of that line's origin. `None` where the line is unknown, or is to be left
-    /// out.
+    /// Adds `origin` for the source file and line `place`, unless an origin of that line is known,
+    /// and returns the index of that line's origin. `None` where the line is unknown, or is the one
+    /// whose statements are left out.
     fn add(&mut self, origin: Origin, place: Option<(String, u64)>) -> Option<usize> {
         let place = Some(place.filter(|(_, line)| *line > 0)?);
         match self.places.iter().position(|it| *it == place) {
@@ -191,7 +191,7 @@ pub struct Decided {
     pub by: Origin,
 }
 
-/// How far a failing value was followed back.
+/// Where a failing value came from, as far as it could be followed back.
 pub(crate) struct History {
     /// Where the value came from, with what it was made of; `None` where that is not known.
     pub origin: Option<Origin>,
@@ -669,8 +669,8 @@ impl Engine {
 }
 
 impl MemoryWrite {
-    /// Returns the origin of a value that the instruction at the address `read` has read from the
-    /// memory of this write.
+    /// Describes where a value came from: this write put it into memory, and the instruction at the
+    /// address `read` has read it there.
     fn origin(&self, read: u64) -> Origin {
         Origin {
             read: Some(read),

@@ -7,7 +7,8 @@ use iced_x86::{ConstantOffsets, Instruction, Mnemonic, OpKind, Register};
 
 use super::mutants::{Code, Mutant, MutantKind, NEARBY, Patch, changed, simple_place};
 
-/// Largest number of other local variables that are read in place of one.
+/// Largest number of mutants of one instruction that read another local variable instead of the one
+/// that the instruction reads.
 const VARIABLES: usize = 8;
 /// A local variable is taken for a copy if a pointer to another place (the original) is loaded at
 /// most this many instructions away from where the variable's address is taken.

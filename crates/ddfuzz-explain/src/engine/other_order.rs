@@ -12,8 +12,8 @@ use super::mutants::{Code, Mutant, MutantKind, Patch};
 /// others, or the last one before them.
 const STATEMENTS: usize = 3;
 
-/// Returns true if an instruction neither jumps nor changes the stack pointer, so that it can be
-/// executed before or after others. Calls are such instructions, too.
+/// Returns true if an instruction can be executed before or after others: it neither jumps nor
+/// changes the stack pointer itself. Calls count as such instructions.
 fn is_plain(it: &Instruction) -> bool {
     let follows = matches!(
         it.flow_control(),
@@ -27,7 +27,9 @@ fn is_plain(it: &Instruction) -> bool {
 }
 
 impl Code {
-    /// Returns the addresses to which the function jumps; parts of its `switch` begin at `cases`.
+    /// Returns the addresses in the function at which execution may come from elsewhere than the
+    /// instruction before: targets of its jumps, and `cases`, the beginnings of the parts of its
+    /// `switch` statements.
     fn targets(&self, cases: &[u64]) -> HashSet<u64> {
         let jumps = self.all.iter().map(|it| &it.0);
         let jumps = jumps.filter(|it| it.is_jcc_short_or_near() || it.is_jmp_short_or_near());

@@ -22,7 +22,8 @@ const ARITHMETIC: [Mnemonic; 7] = [
     Mnemonic::Dec,
 ];
 
-/// The shifts by which a program takes a number apart, to use its bytes one by one.
+/// Shift instructions. A program that shifts a number takes it apart, to use its bytes one by one,
+/// so that it is no error if only a part of the number is kept.
 const SHIFTS: [Mnemonic; 4] = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Shrd, Mnemonic::Ror];
 
 /// Returns true if the instruction `executed[by]` has computed a number out of range: one below
@@ -236,7 +237,8 @@ mod tests {
     use super::*;
     use crate::dwarf::frames::REGISTERS;
 
-    /// Decodes instructions at address 0x100, each with a value of `rax` (DWARF number 0) before it.
+    /// Decodes the instructions of `code` one after the other from address 0x100, and returns them
+    /// as executed ones. Each comes with the value that `rax` (DWARF number 0) has before it.
     fn executed(code: &[(&[u8], u64)]) -> Vec<Executed> {
         let mut pc = 0x100;
         let one = |(code, rax): &(&[u8], u64)| {

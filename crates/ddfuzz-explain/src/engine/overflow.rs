@@ -58,8 +58,8 @@ pub struct Allocated {
     pub asked: AllocationCall,
 }
 
-/// A heap block past whose end a run has crashed by an access, at an address computed from the
-/// block's pointer.
+/// A crash by an access past the end of a heap block, at an address that was computed from the
+/// pointer to the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beyond {
     /// The allocation of the block.
@@ -89,7 +89,8 @@ struct Pending {
     asked: AllocationCall,
 }
 
-/// What a run has shown so far about one heap block: its allocation, and the write past its end.
+/// What a run has shown so far in the search for the heap block past whose end it writes: the
+/// block's allocation, and that write.
 #[derive(Default)]
 struct Followed {
     pending: Vec<Pending>,
@@ -106,9 +107,10 @@ struct Followed {
 }
 
 impl Engine {
-    /// Finds the heap block past whose end the failing run has written first; `None` where no size
-    /// field of the allocator was overwritten, or the block's allocation was not seen. `fails` is
-    /// true for the end of a run that fails as the failing run does.
+    /// Finds the heap block past whose end the failing run has written first, and whether the run
+    /// still fails if that write is undone: `fails` tells of the end of a run whether it is the
+    /// same failure. `None` where no size field of the allocator was overwritten, or the block's
+    /// allocation was not seen.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -174,8 +176,9 @@ impl Engine {
         }))
     }
 
-    /// Starts the failing run with a watchpoint on the size field `damaged.word`, which it
-    /// overwrites; `None` where the program's first instruction is not known.
+    /// Starts the failing run and sets a watchpoint on `damaged.word`, the size field of the
+    /// allocator that this run overwrites. `None` where the address of the program's first
+    /// instruction is not known.
     fn watching(&mut self, damaged: Damaged) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {

@@ -33,8 +33,8 @@ const MOST_WHOLE: usize = 60_000;
 /// estimated, by the share of its points that were passed so far; a run with too many instructions
 /// is not recorded further.
 const ESTIMATED: usize = 4_000;
-/// A recording of the whole run may take the time for facts about the failing run divided by this
-/// number.
+/// Divisor of the time for facts about the failing run: the quotient is the time limit of a
+/// recording of the whole run.
 const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a recording of the whole run; of a longer run, the last ones are
 /// recorded.
@@ -202,8 +202,9 @@ fn skipped(jump: &Instruction) -> Option<usize> {
     Some(size as usize)
 }
 
-/// Decodes the code `bytes` that `jump` skips. If it ends with a jump ahead, returns the address
-/// after it and the target of that jump, which is the end of the other branch; else `None`.
+/// Decodes the code `bytes` that the conditional jump `jump` skips. If the last instruction of that
+/// code jumps ahead, as before an `else` branch, returns the range of that branch: the address
+/// after the instruction, and the target of its jump. Else returns `None`.
 fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
     let decoder = Decoder::with_ip(64, bytes, jump.next_ip(), DecoderOptions::NONE);
     let last = decoder.into_iter().last()?;
@@ -256,11 +257,10 @@ fn number(bytes: &[u8]) -> Option<u64> {
 }
 
 impl Engine {
-    /// Records the instructions that a run executes from the first of `points` on: up to the crash,
-    /// or if `is_bounded`, to the last of `points`. They are executed one at a time, a library's
-    /// function as a whole. After the last point, at most [`BEYOND`] instructions in a row outside
-    /// of the program's own code are recorded. A part that was recorded before is not executed
-    /// again.
+    /// Records the instructions that a run executes from the first of `points` on, one at a time; a
+    /// library's function is one instruction. Ends at the crash or, if `is_bounded`, at the last of
+    /// `points`. Behind the last point, ends after [`BEYOND`] instructions in a row outside of the
+    /// program's own code. A part that was recorded before is not executed again.
     pub(super) fn record(
         &mut self,
         side: Side,
@@ -289,10 +289,10 @@ impl Engine {
         Ok(recorded)
     }
 
-    /// Records all instructions of the failing run from its first point in `main` on, with the
-    /// memory that libraries' functions change. Of a run of more than [`WHOLE_POINTS`] points, the
-    /// last ones are recorded. Nothing is recorded if these have more than [`MOST_WHOLE`]
-    /// instructions.
+    /// Records all instructions of the failing run from its first point in `main` on. A library's
+    /// function counts as one instruction, with the memory that it changes. Of a run of more than
+    /// [`WHOLE_POINTS`] points, only the last ones are recorded; nothing at all if these have more
+    /// than [`MOST_WHOLE`] instructions.
     pub(crate) fn record_whole(&mut self, points: &[Point]) -> Result<(), EngineError> {
         // What runs before `main` is called by the C library.
         let is_main = |it: &Point| self.function(it.pc) == Some("main");
@@ -480,8 +480,9 @@ impl Engine {
         all.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 
-    /// Returns whether the library's function that the recorded instruction `at` of the failing run
-    /// calls changes some memory; `None` where another run does not come to that call.
+    /// Returns whether a call of a library's function changes the memory given by address and size.
+    /// The call is the recorded instruction `at` of the failing run, which is run again for this;
+    /// `None` where this run does not come to the call.
     pub(super) fn call_writes(
         &mut self,
         recorded: &Recorded,

@@ -34,7 +34,8 @@ pub enum Held {
     Value(u16),
 }
 
-/// The state of a frame at a statement, or at the first instruction of its function.
+/// One step of a run through a function in the search for the statement that wrote a register, or a
+/// variable in one: the state of the function's frame at a statement, or at its first instruction.
 struct Step {
     /// Number of stops of the run at statements of the function that came before this stop.
     number: usize,
@@ -50,11 +51,11 @@ struct Step {
 }
 
 impl Engine {
-    /// Finds the statement that gave `held`, a register or a variable in one, the value `value`
-    /// that it has at the point `to` of the failing run; `None` where that is not certain. For a
-    /// parameter, that is the call. The search begins at the point in `from`, which also says how
-    /// often the run has reached the statement of `to` up to there; without `from`, at the
-    /// beginning of the run.
+    /// Finds the statement that gave a register, or a variable in a register (`held`), the value
+    /// `value` that it has at the point `to` of the failing run. For a parameter, it is the call of
+    /// the function. `None` where that is not certain. `from` is the point at which the search
+    /// begins, with the number of times that the run has reached the statement of `to` until then;
+    /// without it, the search begins with the run.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -188,10 +189,11 @@ impl Engine {
         Ok(false)
     }
 
-    /// Returns for each of `steps` the instructions that the failing run executes there in the
-    /// frame itself, from the first step up to the point `to`; called functions are executed as a
-    /// whole. `None` where the run does not go through the same steps again, or has too many
-    /// instructions.
+    /// Makes the failing run again, and returns for each of `steps` the instructions that the frame
+    /// executes there itself, up to the point `to`; a called function is executed as a whole, and
+    /// only its call is included. `from` and `stops` say where the run is stopped, as when the
+    /// steps were found. `None` where the run does not go through the same steps again, or has too
+    /// many instructions.
     fn executed_since(
         &mut self,
         from: Option<(Point, u64)>,
@@ -400,10 +402,10 @@ fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the address of the last statement that has written a variable, or of the call that has
-/// passed it, among `steps`. `executed` has the instructions of each step, `register` is where the
-/// variable is after them. `None` where no instruction has written it. An instruction that only
-/// moves the variable from its earlier place does not write it.
+/// Returns the address of the last statement among `steps` that wrote a variable or, if none did,
+/// of the call that passed it to the function; `None` if that is not known. `executed` has the
+/// instructions of each step, `register` is where the variable is at their end. An instruction that
+/// only moves the variable from its earlier place does not count as a write.
 fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> Option<u64> {
     let mut place = Value::Register(register);
     for (step, executed) in steps.iter().zip(executed).rev() {
@@ -469,8 +471,9 @@ mod tests {
         }
     }
 
-    /// Returns the address of the statement, or of the call, at which [`last_change`] finds the
-    /// change.
+    /// Returns the address of the statement that gave the variable the value 5, which it has kept
+    /// up to the last of `steps`, or of the call that passed it; `None` if [`last_change`] finds
+    /// none.
     fn written(steps: &[Step]) -> Option<u64> {
         let steps: Vec<&Step> = steps.iter().collect();
         let found = last_change(&steps, &[5]).map(|it| steps[it]);

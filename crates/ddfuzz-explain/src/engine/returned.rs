@@ -122,9 +122,10 @@ impl Engine {
         Ok((run, calls))
     }
 
-    /// Steps through a function up to its return, or through one statement of it if `is_statement`,
-    /// with `path` and `replaced` as for [`through`](Engine::through), and appends the calls that
-    /// the function at the end of the path makes to `calls`.
+    /// Steps through a function up to its return, or through one statement of it if `is_statement`.
+    /// `path` selects a nested call: the index of a call in the function, of a call in the called
+    /// one, and so on. With `replaced`, the result of this call becomes that number. Appends the
+    /// calls that the selected function makes to `calls`.
     fn walk(
         &mut self,
         run: &mut Run,
@@ -277,7 +278,7 @@ impl Engine {
     }
 }
 
-/// Returns true if a place has the value `value` in a stopped run.
+/// Returns true if the memory or register `place` of a stopped run begins with the bytes `value`.
 fn has_value(run: &mut Run, place: Place, value: &[u8]) -> Result<bool, EngineError> {
     let bytes = match place {
         Place::Memory(address) => run.process.bytes(address, value.len()),

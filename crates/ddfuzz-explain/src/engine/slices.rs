@@ -210,9 +210,11 @@ impl Engine {
         frame.cfa
     }
 
-    /// Executes only the statement executions for which `kept` is true, in a fork of the stopped
-    /// run, and returns how the fork ended; `None` where it stops without an end, or does what
-    /// cannot be followed. `entries` are the addresses of function entries at which it is stopped.
+    /// Runs a fork of the stopped program in which only those statement executions of the call tree
+    /// `tree` are executed for which `kept` is true, and returns how the fork ended. `None` where
+    /// it stops without an end, or does what cannot be followed, such as starting a thread.
+    /// `entries` are the addresses at which functions begin: the fork is stopped there to notice
+    /// calls.
     fn run_kept(
         &mut self,
         stand: &mut Stand,

@@ -91,7 +91,8 @@ struct Covered {
     executed: HashSet<u64>,
 }
 
-/// The statements of a failing run, and the runs that execute them.
+/// Which statements of a failing run are executed by which runs of other inputs; it shows which
+/// statements tell failing runs from others.
 #[derive(Default)]
 pub(super) struct Spectrum {
     statements: HashMap<u64, Executions>,

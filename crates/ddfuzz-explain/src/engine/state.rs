@@ -178,7 +178,8 @@ pub struct Captured {
 }
 
 impl Reading<'_> {
-    /// Reads the memory graph of a stopped process whose stack has these frames.
+    /// Reads the memory graph of a stopped process: its variables, and all that their pointers lead
+    /// to. `frames` are the frames of its stack.
     pub fn capture(
         &mut self,
         frames: &[Frame],
@@ -236,8 +237,8 @@ impl Reading<'_> {
         place.is_some_and(|(file, _)| is_library_file(file))
     }
 
-    /// Returns the place and the value of a variable of the innermost frame; `None` where the
-    /// variable has no place that could be changed.
+    /// Returns where a variable of the innermost frame is (memory or register), and its 8 bytes
+    /// there; `None` where the variable has no place that could be changed.
     pub fn value(
         &self,
         frames: &[Frame],

@@ -34,11 +34,11 @@ pub struct Switched {
 }
 
 impl Engine {
-    /// Finds conditions that avert the failure when decided the other way, by trying those that led
-    /// to the failing statement, or to the statements that made the failing value (`history`).
-    /// `averts` is true for the end of a run without the failure. At most one of the returned
-    /// conditions keeps the run from reaching the failing statement. `limit` is the time limit of a
-    /// run, `points` are the points (statement executions) of the failing run.
+    /// Finds conditions that avert the failure when they are decided the other way. Tries those
+    /// that led to the failing statement, and to the statements that made the failing value
+    /// (`history`), in runs of at most `limit`; `points` are the points (statement executions) of
+    /// the failing run, and `averts` tells of the end of a run whether the failure is gone. Of
+    /// conditions without which the failing statement is not even reached, at most one is returned.
     ///
     /// # Errors
     /// When the runs cannot be made.

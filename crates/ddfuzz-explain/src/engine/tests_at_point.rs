@@ -16,7 +16,8 @@ use crate::graph::Place;
 use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
 
-/// Largest number of ended forks that a stopped run keeps before it reaps them.
+/// Number of ended child processes (forks, each made for one test) that a stopped run may keep;
+/// then it reaps them all.
 const UNREAPED: usize = 16;
 
 /// A run that has stopped at a point: each test at this point makes a fork of it.

@@ -292,7 +292,7 @@ impl Watchdog {
         state.lock().unwrap_or_else(PoisonError::into_inner).fired
     }
 
-    /// Ends the thread that kills processes.
+    /// Ends the watchdog's thread, which kills processes that take too long.
     pub fn close(&self) {
         let (state, changed) = &*self.armed;
         state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;

@@ -256,9 +256,10 @@ impl Engine {
         }))
     }
 
-    /// Describes the write to `address` that the program or, if `by_kernel` is set, the kernel has
-    /// just made: the innermost frame in the program's own code, and what this frame was executing
-    /// or had called; `None` where no frame is in the program's own code.
+    /// Describes the write to `address` that the program has just made or, if `by_kernel` is set,
+    /// the kernel: from which instruction or call in the program's own code it came (the innermost
+    /// one there is), and by which calls that was reached. `None` where no frame is in the
+    /// program's own code.
     pub(super) fn describe(
         &mut self,
         process: &mut super::process::Process,

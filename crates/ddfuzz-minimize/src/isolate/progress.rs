@@ -414,11 +414,10 @@ impl Progress {
         Ok(())
     }
 
-    /// Ends the present stage if the log line `check` is the first one of the next stage; the
-    /// present stage has then been cut short by the budget of time. That is so for a run of the
-    /// passing input while runs of the failing one are due, and for a confirmation of the passing
-    /// side while the failing side is being confirmed. `Err` if the failing side was not confirmed
-    /// once.
+    /// Ends the present stage if `check`, the next line of the log, belongs to the next stage
+    /// already, because the time for the search was used up: runs of the failing input are due and
+    /// it is one of the passing input, or confirmations of the failing side are due and it is one
+    /// of the passing side. `Err` if the failing side was not confirmed at least once.
     fn end_stage_before(&mut self, check: &CheckLine) -> Result<(), String> {
         match (self.stage, check.what) {
             (Stage::Baseline, What::Axiom) => self.end_here(Stage::Axiom),
@@ -532,8 +531,9 @@ impl Progress {
         !self.is_contradicted() && rates.iter().all(|rate| rate.hits == rate.tries)
     }
 
-    /// Checks whether a run contradicted an earlier run of the same text, or a confirmation of a
-    /// side did not have the expected outcome before the search was continued.
+    /// Returns true if the result of the isolation cannot be claimed: a run contradicted an earlier
+    /// run of the same text, or an earlier call, which was continued, confirmed the passing or the
+    /// failing side with another outcome than expected.
     fn is_contradicted(&self) -> bool {
         self.refuted_before || self.sides.contradicted
     }

@@ -94,8 +94,9 @@ impl Subject {
         text
     }
 
-    /// Returns the places that `deltas` change, with the removed and inserted bytes: as ranges of
-    /// the passing input, or of the failing input if the deltas are its bytes.
+    /// Returns the places at which the passing input must be changed to apply `deltas`, with the
+    /// bytes that are removed and inserted there. If the deltas are bytes of the failing input, the
+    /// places are in that input, and the bytes at them count as removed.
     pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
         match &self.changes {
             Some(changes) => deltas
@@ -328,8 +329,9 @@ impl Sides {
         Some(pending)
     }
 
-    /// Lists the tests that the claim rests on. For each delta in which the sides differ, the
-    /// passing side with this delta added is tested; for `diff`, also the failing side without it.
+    /// Lists the tests on which the claim rests that the difference of both sides is minimal. For
+    /// each delta in which they differ, it is the passing side with this delta added and, for
+    /// `diff`, also the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         let ranges: Vec<Range<usize>> = self.difference().ranges().collect();
         let isolates = self.goal == Goal::Isolate;

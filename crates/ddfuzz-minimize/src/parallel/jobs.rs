@@ -95,9 +95,9 @@ impl Jobs {
         }
     }
 
-    /// Gives up `jobs`, whose answers are no longer needed for now. Keeps their answers, present or
-    /// to come, in case the same question is asked next, and drops those of jobs given up earlier.
-    /// The jobs in `taken_back` had not begun to run.
+    /// Gives up `jobs`, whose answers are not needed for now. Keeps their answers, also of those
+    /// that still run, in case the same question is asked next, and drops what was kept of jobs
+    /// given up earlier. The jobs in `taken_back` had not begun to run, and will not.
     pub fn give_up(&mut self, jobs: impl Iterator<Item = (Question, u64)>, taken_back: &[u64]) {
         self.spare.clear();
         for (question, id) in jobs {

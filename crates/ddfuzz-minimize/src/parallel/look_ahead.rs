@@ -112,7 +112,8 @@ pub(super) struct OutcomePrediction {
 }
 
 impl OutcomePrediction {
-    /// Records the outcome of a candidate that `rule` made, to predict later ones; FAIL is ignored.
+    /// Records the outcome of a candidate that was made by the rule `rule` of the search, so that
+    /// outcomes of later candidates of this rule can be predicted. FAIL is ignored.
     pub fn learn(&mut self, rule: Rule, outcome: Outcome) {
         if outcome == Outcome::Fail {
             return;

@@ -25,7 +25,7 @@ use crate::parallel::jobs::Queue;
 use crate::parallel::worker_pool::WorkerPool;
 use crate::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
 
-/// An oracle that can be moved to the thread of a worker.
+/// An oracle in a box, which a worker thread can take over.
 pub type BoxedOracle<'a> = Box<dyn Oracle + Send + 'a>;
 
 /// Function that makes another oracle for the same failure; called in the thread of the worker that

@@ -20,9 +20,9 @@ use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
 const AHEAD: usize = 2;
-/// Decides when worker threads start. A test is worth running ahead if it takes a certain wall time
-/// (0.2 ms by default). The first two workers start when all tests so far have taken 4000 times
-/// that time together (0.8 s by default), and each further one after as much time again. So a short
+/// Decides when worker threads start, as a multiple of the wall time from which a test is worth
+/// running ahead (0.2 ms by default). The first two workers start when all tests so far have taken
+/// this multiple (0.8 s by default), and each further one after as much time again. So a short
 /// minimization starts none: a second target, needless runs and the exchange between threads would
 /// cost it more than workers save.
 const START_COST: u32 = 4000;

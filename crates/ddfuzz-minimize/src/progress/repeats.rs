@@ -61,8 +61,9 @@ impl Repeats {
 }
 
 impl Progress<'_> {
-    /// Begins to run removals again on which the claim rests. Returns false if there is nothing to
-    /// run again: nothing is claimed, or the log is an older one, without such runs.
+    /// Begins to run again some removals of single bytes of which the claim says that they do not
+    /// fail. Returns false if there is nothing to run again: nothing is claimed, no removal is
+    /// proven, or the log is an older one, which has no such runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         if self.repeated(0).is_none() {
             return false;
@@ -82,9 +83,9 @@ impl Progress<'_> {
         is_begun
     }
 
-    /// Returns how many of `removals` removals, of which each is proven not to fail, are run again
-    /// at the end, and how many times each. `None` if nothing is claimed, or in an older log, which
-    /// has no such runs.
+    /// Returns two numbers: how many of the `removals` are run again at the end, and how many times
+    /// each. Removals are those of single bytes, proven not to fail. `None` if nothing is claimed,
+    /// or in an older log, which has no such runs.
     fn repeated(&self, removals: u64) -> Option<(u64, u64)> {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
         let least = self.least_confirmations.filter(|_| is_claimed)?;

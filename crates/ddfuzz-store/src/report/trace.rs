@@ -203,10 +203,10 @@ impl Trace {
     }
 }
 
-/// Lists where source lines for a crash are looked for, likeliest first: the failed assertion, else
-/// the crash site; then up to four innermost user functions; then the sanitizer's location. Each
-/// has the index of its stack frame (`None` for the innermost frame and for locations from the
-/// crash message).
+/// Lists the source locations that may be shown for a crash, likeliest first: that of the failed
+/// assertion, else of the crash site; then up to four innermost user functions; then the location
+/// in the sanitizer's report. Each has the index of its stack frame; `None` for the innermost user
+/// frame, and for locations that come from a message.
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
     let sites = own.flat_map(|(index, frame)| {
@@ -572,7 +572,8 @@ pub struct Excerpt {
 
 impl Excerpt {
     /// Reads `around` source lines before and after a location; `None` if the file cannot be read,
-    /// is no source file, or does not have the line. `seen` is the time of the crash.
+    /// is no source file, or does not have the line. `seen` is the time of the crash: a file that
+    /// was modified later is marked, because its lines may differ.
     pub(super) fn read(
         place: &Place,
         folders: &[PathBuf],

@@ -271,7 +271,8 @@ impl Class<'_> {
         Some((vec![count, Group::new(list, items).into()], next))
     }
 
-    /// Reads a field or method: its flags, name and type, and attributes. `around` is the label (id
+    /// Reads the field or method at offset `at`: its flags, name and type, and attributes. Returns
+    /// its nodes with the offset after it; `None` if it cannot be read. `around` is the label (id
     /// in the file's tree) of its group of nodes.
     fn member(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let mut nodes = vec![

@@ -52,8 +52,8 @@ struct Counted {
 }
 
 impl Style {
-    /// Returns all styles that are tried: decimal sizes with each combination of signs and
-    /// separators, and the hexadecimal sizes of HTTP chunks.
+    /// Returns all tried ways to write a string with its size: decimal sizes with each combination
+    /// of the signs and separators around them, and the hexadecimal sizes of HTTP chunks.
     fn all() -> impl Iterator<Item = Style> {
         let ways = BEFORE
             .into_iter()

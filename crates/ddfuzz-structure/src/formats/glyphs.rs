@@ -210,9 +210,9 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Returns the tree nodes of the table `hmtx`: for each glyph an entry, which is deleted
+    /// Returns the tree nodes of the table `hmtx`, which has an entry for each glyph, deleted
     /// together with it. An entry is a width and a left side bearing; the last ones may be bearings
-    /// only.
+    /// only. `None` if the text ends before the entries with a width do.
     fn metrics(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let wide = text.get(..self.wide * 4)?.chunks_exact(4).enumerate();
         let wide: Vec<Node> = wide

@@ -47,8 +47,8 @@ struct Table {
 }
 
 /// What an offset in a table leads to: a table of some shape, or a coverage table (a list of
-/// glyphs), whose number says which lists have elements that are deleted together with its glyphs
-/// (its *tie*).
+/// glyphs). The number of a coverage table is its *tie*: the elements of lists with the same number
+/// are deleted together with the table's glyphs.
 #[derive(Clone, Copy)]
 enum Target {
     Table(&'static Shape),
@@ -359,9 +359,9 @@ impl<'a> Layout<'a> {
         self.table(reader, (at, own), shape, &mut Scope::default())
     }
 
-    /// Reads the table at offset `at`, whose group of nodes has the label `own` (id in the file's
-    /// tree), as `shape` describes it. Returns its nodes, and its size in bytes without the regions
-    /// to which it leads.
+    /// Reads the table at offset `at`, whose items `shape` describes; its group of nodes has the
+    /// label `own` (id in the file's tree). Returns the nodes of the table, and its size in bytes
+    /// without what its offsets lead to. `None` if it cannot be read.
     fn table(
         &mut self,
         reader: &mut Reader,
@@ -576,8 +576,8 @@ impl<'a> Layout<'a> {
         Some(reader.number(Encoding::Big(width), meaning, 0, raw))
     }
 
-    /// Returns the tree node of the glyph index at offset `at`; fixed bytes if the glyphs of the
-    /// font are not known.
+    /// Returns the tree node of the glyph index at offset `at`: a number that is computed anew, or
+    /// fixed bytes if the glyphs of the font are not known. `None` if the text ends before.
     fn glyph(&self, reader: &Reader, at: usize) -> Option<Node> {
         let raw = self.text.get(at..at + 2)?;
         let meaning = self.glyphs.and_then(|glyphs| glyphs.index(self.word(at)?));
@@ -652,11 +652,11 @@ impl<'a> Layout<'a> {
         Some((nodes, 4 + size * count))
     }
 
-    /// Returns the tree nodes of the range of glyphs at offset `at` of a coverage table: its first
-    /// glyph, its last glyph, and the coverage index of the first one, which are computed anew.
-    /// They are followed by an empty deletable part for each glyph of the range, with the labels
-    /// `glyphs` (ids in the file's tree): list elements that are tied to the glyph are deleted with
-    /// it. `front` is the label of the first glyph of the coverage table's first range.
+    /// Returns the tree nodes of a range of glyphs at offset `at` of a coverage table: its first
+    /// glyph, its last one, and the coverage index of the first one, all computed anew. An empty
+    /// deletable part follows for each glyph, with the labels `glyphs` (ids in the file's tree):
+    /// list elements tied to the glyph are deleted with it. `front` is the label of the table's
+    /// first glyph.
     fn range(
         &self,
         reader: &Reader,

@@ -44,10 +44,10 @@ impl Regions {
         self.0.get_mut(&start).map(|(_, group, _)| group)
     }
 
-    /// Says how a record that refers to the range `place` of the file is deleted. The result is the
-    /// label (id in the tree of the file) of the region with this range, `None` if there is no such
-    /// region; and how the record is deleted: together with the region if no other record refers to
-    /// it, else by itself.
+    /// Returns how a record that refers to the range `place` of the file is to be deleted: together
+    /// with the region that has this range, if no other record refers to it, else by itself. The
+    /// first item is the label (id in the file's tree) of that region; `None` if there is no such
+    /// region.
     pub fn record(&self, place: &Range<usize>) -> (Option<Label>, Part) {
         let region = self.0.get(&place.start);
         match region.filter(|(known, ..)| known == place) {

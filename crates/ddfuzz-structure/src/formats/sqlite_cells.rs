@@ -354,9 +354,9 @@ fn record(
     values
 }
 
-/// Returns the tree nodes of an SQL statement: each range in `clauses` becomes a deletable part
-/// with the label that follows the range (id in the file's tree), the text around these ranges
-/// payloads.
+/// Returns the tree nodes of an SQL statement. Each of `clauses` is a range and a label (id in the
+/// file's tree): the text in the range becomes a deletable part with this label. The text between
+/// these ranges becomes payloads (changeable bytes).
 fn split(statement: &[u8], clauses: &[(Range<usize>, Label)]) -> Vec<Node> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     for (place, label) in clauses {

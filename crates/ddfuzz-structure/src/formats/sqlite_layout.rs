@@ -21,8 +21,8 @@ const LARGEST: usize = 1 << 16;
 /// Limit on the size of a database that is rewritten with larger pages to be taken apart: this many
 /// times the size of the original; a size of [`SMALL`] bytes is allowed in any case.
 const LARGER: usize = 4;
-/// Size, in bytes, up to which a database may become larger by being rewritten with larger pages,
-/// however small the original is.
+/// When a database is rewritten with larger pages, so that each row is in one page, the result may
+/// always have up to this many bytes, however small the original is.
 const SMALL: usize = 1 << 17;
 
 /// A row of a table or an entry of an index, with its complete record.
@@ -331,9 +331,9 @@ impl Target<'_> {
         cells.iter().take_while(fits).count()
     }
 
-    /// Makes a b-tree page of `cells`: an interior page with the right-most child `last`, or a leaf
-    /// page if that is `None`. The first `front` bytes of the database header precede the page
-    /// header.
+    /// Makes a b-tree page of `cells`, of a table if `is_table`, else of an index. It is an
+    /// interior page with the right-most child `last`, or a leaf page if that is `None`. The first
+    /// `front` bytes of the database header precede the page header.
     fn page(&self, is_table: bool, cells: &[Cell], last: Option<usize>, front: usize) -> Vec<u8> {
         let kind = match (is_table, last.is_some()) {
             (false, true) => 2,

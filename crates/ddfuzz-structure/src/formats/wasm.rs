@@ -60,7 +60,8 @@ enum Index {
 }
 
 /// Reads a WebAssembly module into the nodes of its tree. From the first section that cannot be
-/// read, all bytes are one payload (changeable bytes).
+/// read, all bytes are one payload (changeable bytes). `None` if the text is shorter than the
+/// module's header.
 pub fn wasm(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let head = text.get(..HEAD)?;
     let mut module = Module {
@@ -92,7 +93,8 @@ pub fn wasm(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads the LEB128 number at offset `at` of `text`, and returns it with the offset after it.
+/// Reads the LEB128 number at offset `at` of `text`, and returns it with the offset after it;
+/// `None` if there is no such number.
 fn number(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let (number, size) = Encoding::Varint.read(text.get(at..)?)?;
     Some((usize::try_from(number).ok()?, at + size))
@@ -153,7 +155,7 @@ fn skip_instruction(text: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Returns the offset after the constant expression at offset `at`, such as the offset of a
-/// segment; it ends with the first `end`.
+/// segment, which ends with its first `end`; `None` if it cannot be read.
 fn skip_expression(text: &[u8], mut at: usize) -> Option<usize> {
     while *text.get(at)? != END {
         at = skip_instruction(text, at)?;
@@ -284,7 +286,7 @@ impl Module<'_> {
     }
 
     /// Reads the import at offset `at`: two names, a kind, and a type. Returns its nodes with the
-    /// offset after it, and true if it is a function.
+    /// offset after it, and true if a function is imported; `None` if the text ends before.
     fn import(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<(Item, bool)> {
         let (mut nodes, middle) = counted(reader, text, at)?;
         let (name, end) = counted(reader, text, middle)?;

@@ -132,7 +132,8 @@ impl CutOffRequest {
         decode(self.word.fetch_or(TAKEN, Ordering::AcqRel))
     }
 
-    /// Checks whether the tracing thread has taken the request to interrupt the run.
+    /// Returns true if the tracing thread has already taken up the watchdog's request to interrupt
+    /// the run.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }

@@ -113,9 +113,9 @@ impl Stack {
         })
     }
 
-    /// Returns a snapshot of thread `tid` that begins at the call with the index `level` (0 is the
-    /// innermost), the one that does not return. The calls inside it, which change all the time,
-    /// are kept apart, in [`Snapshot::inside`].
+    /// Returns a snapshot of the hanging thread `tid` whose innermost frame is the call that does
+    /// not return: the one with the index `level` in this stack (0 is the innermost). The calls
+    /// inside of it, which change all the time, are kept apart, in [`Snapshot::inside`].
     pub fn snapshot(
         &self,
         level: usize,

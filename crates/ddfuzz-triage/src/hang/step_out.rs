@@ -28,8 +28,8 @@ pub(super) const EATING: Duration = Duration::from_millis(10);
 /// Maximum time of the search for the call that does not return, without time in which the thread
 /// waits for a processor.
 const ALL: Duration = Duration::from_secs(1);
-/// Maximum number of returns of calls and exits of loops for which the search for the call that
-/// does not return waits, one after the other.
+/// Maximum number of steps outwards in the search for the call that does not return. Each step
+/// waits until a call returns or the thread leaves a loop.
 const HOPS: usize = 40;
 /// Maximum number of times that deeper calls of the same function may hit the breakpoint at which a
 /// call's return is detected; after that, the call counts as endless, because each hit takes long.
@@ -429,10 +429,10 @@ impl Waiting<'_> {
         all.find(|it| it.was_met(thread)).copied()
     }
 
-    /// Handles a hit of `breakpoint` by the thread `thread`. Returns what the hit shows if the call
-    /// that is waited for has returned, or its loop was left. Else resumes the thread; another
-    /// thread of the same process is kept stopped, because the breakpoint would have to be removed
-    /// for it.
+    /// Handles a hit of `breakpoint` by the thread `thread`. Returns [`TrapHit`] if the hit shows
+    /// that the awaited call has returned, or that its loop was left; else `None`, and the thread
+    /// is resumed. Only another thread of the same process stays stopped, as it could not run on
+    /// without removing the breakpoint.
     fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {

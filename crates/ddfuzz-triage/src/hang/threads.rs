@@ -174,8 +174,8 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// Stops the running thread `tid` by ptrace and returns it; events of other threads are handled
-    /// meanwhile.
+    /// Stops the running thread `tid` by ptrace and returns it; handles events of other threads in
+    /// the meantime.
     ///
     /// # Errors
     /// `ESRCH` where the thread is gone, `ECHILD` where all are, `ETIMEDOUT` where it does not

@@ -13,10 +13,11 @@ use crate::tracing::{resume, seize_tree, wait};
 
 /// Maximum number of cases that are read of one `switch` statement.
 const CASES: u64 = 16;
-/// Limits on the hits of one breakpoint, as pairs (total, hits). The first pair applies whose
-/// `total` is above the number of hits of all breakpoints in the run so far: a breakpoint with more
-/// than `hits` hits of its own is removed. When no pair applies, each breakpoint is removed at its
-/// next hit. So loops do not displace what comes at the end of a run.
+/// Decides when a breakpoint that is hit often is removed, so that loops do not displace what comes
+/// at the end of a run. Each pair is (total, hits). The first pair applies whose `total` is larger
+/// than the number of hits of all breakpoints in the run so far: the breakpoint that is hit now is
+/// removed if it has more than `hits` hits of its own. When no pair applies, it is removed in any
+/// case.
 const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
 fn most_hits(hits: u32) -> u32 {

@@ -164,8 +164,8 @@ fn change(start: u64, end: u64, with: &[u8]) -> Option<(usize, usize, &[u8])> {
     (start <= end).then_some((start, end, with))
 }
 
-/// A reader of the pieces of an input, from beginning to end, that is used to apply an edit to
-/// them.
+/// A reader that goes once through the pieces of an input, from beginning to end, to copy those
+/// that an edit keeps.
 struct Source<'a> {
     /// The pieces of the input that the reader has not yet read to their end.
     pieces: &'a [Piece],
