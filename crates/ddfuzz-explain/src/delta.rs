@@ -444,9 +444,8 @@ impl Applied<'_> {
         });
     }
 
-    /// Appends the write that gives the pointer `changed`, in an object that both states have, its
-    /// new value to `writes`. Appends nothing if the pointer keeps its value, because the applied
-    /// differences do not change where it leads.
+    /// Appends to `writes` the write that sets the pointer `changed`, in an object that both states
+    /// have. Appends nothing if the applied differences do not change where the pointer leads.
     fn set_pointer(&self, changed: &ChangedPointer, writes: &mut Vec<Write>) {
         let all = self.all;
         let leaf = &all.failing.objects[changed.failing].leaves[changed.leaf];
