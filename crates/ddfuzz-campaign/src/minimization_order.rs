@@ -287,8 +287,9 @@ pub(crate) struct SmallestSizes {
 }
 
 impl SmallestSizes {
-    /// Determines the size of the smallest result among `entries`, which must all have one, and
-    /// that of the smallest input from which one was made.
+    /// Computes the two sizes from `entries` (stored inputs): that of the smallest minimized
+    /// result, and that of the smallest input that was minimized. Entries without a result are
+    /// ignored.
     pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
         let results = entries.filter_map(|entry| entry.minimized.as_ref());
@@ -316,9 +317,10 @@ impl SmallestSizes {
         self.result.is_some_and(|result| size < result)
     }
 
-    /// Returns the size, in bytes, up to which an input may give a smaller result than all results
-    /// so far ([`is_beaten_by`](Self::is_beaten_by)); `None` if nothing was minimized or the
-    /// smallest result is empty.
+    /// Returns the largest size in bytes at which an input is still worth minimizing, because it
+    /// may give a smaller result than all so far: one byte less than the smallest result, or a
+    /// tenth of the smallest input that was minimized, if that is more. `None` if no input is worth
+    /// it, because the smallest result is empty, and also while nothing was minimized.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
         Some(smaller.max(self.input? / SIZE_DIVISOR))

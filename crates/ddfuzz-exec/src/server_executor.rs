@@ -306,8 +306,9 @@ impl ServerExecutor {
     }
 }
 
-/// Returns the files that only a fork server with a runner inherits (a process that makes many
-/// runs); `None` for other servers.
+/// Returns the files that a fork server must inherit for its runner, the process that makes many
+/// runs: those for the inputs and for what runs write to stdout and stderr. `None` if the server
+/// has no runner.
 fn runner_files(
     inputs: &InputChannel,
     capture: Option<&OutputCapture>,

@@ -274,9 +274,10 @@ impl Runs {
         Some([passing, failing])
     }
 
-    /// Returns the last point at which the statement of `writer` begins, not later than the point
-    /// of `link`, as an index in the points of the run that made the write; `None` if there is
-    /// none.
+    /// Returns when the statement was executed that made the write `writer`, which set the variable
+    /// of `link` (a link of a cause–effect chain). It is the last of the run's points, not later
+    /// than that of `link`, at which the statement begins. The result is an index in all points of
+    /// the run that made the write; `None` if the statement begins at none.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
         let (points, index_of) = self.of_side(writer.side);

@@ -374,8 +374,8 @@ impl<'a> CandidateTexts<'a> {
         untried
     }
 
-    /// Returns the rule of the search that made the last tested candidate; `None` before the first
-    /// test.
+    /// Returns the kind of step, such as "reduce to complement" or a pass with its name, by which
+    /// the search made the last tested candidate; `None` before the first test.
     pub fn rule(&self) -> Option<Rule> {
         self.rule
     }

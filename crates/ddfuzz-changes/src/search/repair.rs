@@ -101,11 +101,12 @@ impl Chain {
         self.builds <= most
     }
 
-    /// Chooses the changes by which the next repair of a candidate moves on, among `pool`, the
-    /// changes that the repair may add or remove. `around` has the changes at the places that the
-    /// compiler's messages name. Returns two sets: those at these places; and all that mention an
-    /// identifier which many changes at the places named so far have in common, such as a type that
-    /// is rewritten everywhere. The second set is empty if there is no such identifier.
+    /// Chooses the changes by which the next repair of a candidate is made, among `pool`, the
+    /// changes that the repair may add or remove. `around` has the changes at the places in the
+    /// sources that the compiler's messages name. Returns two sets, of which the caller may use
+    /// both in one repair: the changes at these places; and all changes that mention one identifier
+    /// which many changes at the places named so far have in common, such as a type that is
+    /// rewritten everywhere. The second set is empty if there is no such identifier.
     pub fn by_place(&mut self, facts: &Facts, around: &Around, pool: &Config) -> [Config; 2] {
         let units = match self.repair {
             Repair::Complete => config(&around.near),

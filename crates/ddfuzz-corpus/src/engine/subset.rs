@@ -386,7 +386,8 @@ impl KeptFile {
         }
     }
 
-    /// Returns the current content of the kept file; empty if it is not in memory.
+    /// Returns the bytes that the kept file has at present, which trimming may have made fewer; an
+    /// empty slice if they are not held in memory.
     pub fn text(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }

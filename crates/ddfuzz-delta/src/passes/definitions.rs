@@ -140,8 +140,9 @@ fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<V
     without(all, statement, vec![written])
 }
 
-/// Returns the edits `written` together with one that deletes the statement with the tokens
-/// `statement` of `all` and its semicolon, sorted by position; `None` if `written` is empty.
+/// Completes the edits `written`, which write a declared value in place of its name, by one that
+/// deletes the declaration: the tokens `statement` of `all` and the semicolon behind them. Returns
+/// all edits, sorted by position; `None` if `written` is empty, because the name then is not used.
 fn without(
     all: &[Token],
     statement: &Range<usize>,

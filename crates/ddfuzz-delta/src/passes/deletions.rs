@@ -45,9 +45,10 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Deletes, in one test, bytes in front of position `to` that equal bytes deleted before, and so
-/// are guessed not to be needed. Returns the position at which the caller goes on to delete single
-/// bytes towards the front: `to`, lowered by the number of deleted bytes.
+/// Deletes, in one test, bytes in front of position `to` that equal bytes which this pass has
+/// deleted, as `alike` remembers them, and so are guessed not to be needed. Returns the position
+/// from which the caller continues to delete single bytes towards the front: `to`, lowered by the
+/// number of deleted bytes.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
         return to;

@@ -215,10 +215,10 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Finds by bisection how many units at the front of the list can be deleted together, and
-    /// deletes them. `front`: number of units at the front that were deleted successfully but stay
-    /// in the list, such as brackets. `too_many`: number of units behind these that are too many to
-    /// delete. Returns how many units at the front need not be tried again: the ones that stay, and
-    /// the first one that the failure needs.
+    /// deletes them. `front`: number of units at the front that must stay and are not tried, such
+    /// as brackets around units that were kept. `too_many`: number of units behind these of which
+    /// it is known that they cannot all be deleted. Returns how many units at the front need not be
+    /// tried again: the ones that stay, and the first one that the failure needs.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;
@@ -325,10 +325,11 @@ impl<'a> ListSearch<'a> {
         rest.end
     }
 
-    /// Deletes, in one test, those units of `rest` (not reached by the sweep yet) that are not
-    /// needed if the pattern of deleted and kept units goes on as before. If the text then does not
-    /// fail, tries the same with the half of `rest` that the sweep reaches first. Returns the
-    /// position from which the sweep goes on.
+    /// Guesses that the pattern of deleted and kept units, which `pattern` has seen so far, repeats
+    /// in `rest`, the units that the sweep has not reached yet, and deletes in one test those that
+    /// it would delete. If the text then does not fail, tries the same with the back half of
+    /// `rest`, which the sweep reaches first. Returns the position from which the sweep continues
+    /// towards the front.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {

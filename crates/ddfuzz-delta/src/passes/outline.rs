@@ -223,8 +223,8 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
 }
 
 /// Languages in which the body of a function that returns a value may not be empty: where its
-/// statements are deleted, an endless loop is written instead. The variants say where such a
-/// function has the type of the returned value.
+/// statements are deleted, an endless loop is written instead. The variants say where in the head
+/// of such a function the type of the returned value is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endless {
     /// The type of the returned value stands after an arrow, as in Rust: `fn name(…) -> Type { …

@@ -93,9 +93,10 @@ fn note_symbol(name: &str, facts: &mut TargetFacts) {
     }
 }
 
-/// Prefixes of UBSan handler names, and the checks (`-fsanitize=CHECK`) that call the handlers. The
-/// first two stand for the group `undefined`, whose most frequent handlers they are. Handlers of
-/// control flow integrity are left out, because runtimes call them.
+/// Prefixes of UBSan handler names, and the checks (`-fsanitize=CHECK`) that call the handlers. A
+/// program that calls one of the first two handlers is taken to be built with the whole group
+/// `undefined`, because they are the most frequent ones of that group. Handlers of control flow
+/// integrity are left out, because runtimes call them.
 const HANDLERS: [(&str, &str); 23] = [
     ("type_mismatch", "undefined"),
     ("pointer_overflow", "undefined"),

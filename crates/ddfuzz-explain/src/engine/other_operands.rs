@@ -10,8 +10,9 @@ use super::mutants::{Code, Mutant, MutantKind, NEARBY, Patch, changed, simple_pl
 /// Largest number of mutants of one instruction that read another local variable instead of the one
 /// that the instruction reads.
 const VARIABLES: usize = 8;
-/// A local variable is taken for a copy if a pointer to another place (the original) is loaded at
-/// most this many instructions away from where the variable's address is taken.
+/// A local variable counts as a copy of an original elsewhere if a pointer is loaded at most this
+/// many instructions away from the first one that takes the variable's address, because code that
+/// makes a copy needs both addresses.
 const BESIDE: usize = 4;
 /// Largest number of other fields that mutants of one instruction read in place of its own field.
 const FIELDS: usize = 6;

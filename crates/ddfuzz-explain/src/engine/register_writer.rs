@@ -404,8 +404,9 @@ fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
 
 /// Returns the address of the last statement among `steps` that wrote a variable or, if none did,
 /// of the call that passed it to the function; `None` if that is not known. `executed` has the
-/// instructions of each step, `register` is where the variable is at their end. An instruction that
-/// only moves the variable from its earlier place does not count as a write.
+/// instructions of each step; `register` is the register that holds the variable after the last
+/// step. An instruction that only moves the variable from its earlier place does not count as a
+/// write.
 fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> Option<u64> {
     let mut place = Value::Register(register);
     for (step, executed) in steps.iter().zip(executed).rev() {

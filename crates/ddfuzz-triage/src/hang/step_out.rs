@@ -267,8 +267,10 @@ impl Tracer<'_> {
         }
     }
 
-    /// Resumes the stopped thread `halted` until the call returns that `trap` detects, the loop is
-    /// left at one of `exits`, or the time `returns` is over; then stops it and removes all traps.
+    /// Resumes the stopped thread `halted`, and stops it again when one of three things occurs: the
+    /// call returns that `trap` detects; the loop is left at one of `exits`; or the duration
+    /// `returns`, measured by `time`, is over. Returns which of them it was ([`WaitResult`]), and
+    /// removes all traps.
     ///
     /// # Errors
     /// When the thread or the run has ended.

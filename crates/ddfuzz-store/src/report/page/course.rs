@@ -29,8 +29,8 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// Computes the course of a minimization (sizes of the best input and phases over the executed
-    /// tests) from its log; `None` if the log's first line is missing.
+    /// Computes the curve of a minimization from its log: the size of the best input after each
+    /// executed test, and which pass made which tests. `None` if the log's first line is missing.
     pub(super) fn of(log: &Log) -> Option<Course> {
         let lines = log.lines.iter().map(|(_, line)| line);
         let history = MinimizationHistory::of(log.start.as_ref()?, lines);
