@@ -455,7 +455,8 @@ pub struct FailedRun {
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 
 impl FailedRunSlot {
-    /// Keeps the observations of a failed run in this slot, in place of those of an earlier run.
+    /// Stores the observations of a failed run in this slot (a place for those of one run), in
+    /// which they replace those of an earlier run.
     pub fn put(&self, run: FailedRun) {
         *lock(&self.0) = run;
     }
@@ -476,7 +477,8 @@ impl FailedRunSlot {
         Ok(())
     }
 
-    /// Takes the observations of the failed run out of the slot, which is empty then.
+    /// Takes the observations of the failed run out of the slot (a place for those of one run),
+    /// which is empty then.
     pub(crate) fn take(&self) -> FailedRun {
         std::mem::take(&mut *lock(&self.0))
     }

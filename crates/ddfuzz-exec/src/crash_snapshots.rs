@@ -72,8 +72,8 @@ impl CrashSnapshots {
     }
 
     /// Copies the bytes of the shared memory in the offsets `range` to the same offsets of the file
-    /// `copy`. Parts of the memory that were never written, which are zeros in both, are skipped;
-    /// most of a slot is such a part.
+    /// `copy`. Skips memory that was never written, since it is zero in both; most of the memory
+    /// for one snapshot is so.
     fn copy_data(&self, range: Range<u64>, copy: &CrashSnapshots) -> io::Result<()> {
         let mut at = range.start;
         while let Some(data) = self

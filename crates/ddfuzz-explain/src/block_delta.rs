@@ -155,9 +155,9 @@ impl<'a> Differences<'a> {
     }
 
     /// Returns the pointer by which the block `id` was found first, and the pointer at the same
-    /// place in the other state, where it leads elsewhere: that of the passing state, then that of
-    /// the failing one. The failing state has the block if `is_created`, else the passing one.
-    /// `None` for a state without such a pointer.
+    /// place in the other state (of the passing and the failing one), which leads to something
+    /// else. The result has that of the passing state first; `None` for a state without such a
+    /// pointer. `is_created`: the block is one of the failing state, else of the passing one.
     fn pointers_to(&self, id: ObjectId, is_created: bool) -> [Option<PointerIn<'a>>; 2] {
         let graph = if is_created {
             self.failing

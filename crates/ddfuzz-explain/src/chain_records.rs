@@ -86,10 +86,12 @@ impl Explaining<'_> {
         }
     }
 
-    /// Runs the tests of a link's variable at the link's first point and, if these do not confirm
-    /// it and are not hopeless, at its last point. Returns the point whose tests support the
-    /// variable better, with the outcomes of these tests. `before` has causes earlier in the chain:
-    /// the variable must follow from one of them.
+    /// Tests whether the variable of `link` carries the failure at the link's first point. If that
+    /// confirms it, or no test at a later point could (the tests show that the variable follows
+    /// from an earlier cause, but never makes a run fail alone), returns this point; else tests it
+    /// at the link's last point, too, and returns the point whose tests support it better. The
+    /// outcomes of the tests come with the point. `before` has causes earlier in the chain: the
+    /// variable must follow from one of them.
     fn evidence(
         &self,
         runs: &mut Runs,

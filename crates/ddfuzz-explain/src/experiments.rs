@@ -526,8 +526,9 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// Returns the last examined point of a link at which its variable alone was seen to make the
-    /// passing run fail, or else the first of a few others, tested now; `None` if there is none.
+    /// Returns a point of a link at which its variable alone makes the passing run fail: the last
+    /// one of the examined points at which that was seen before or, if there is none, the first of
+    /// up to [`OTHERS`] points between them at which a test shows it now. `None` if no test does.
     ///
     /// # Errors
     /// When the experiments cannot be made.

@@ -261,8 +261,8 @@ impl Suspects {
         }
     }
 
-    /// Makes the statements of `links` suspects, one after the other, until one was added that was
-    /// none before; removes these links from the list. `chain` has all links of the chain.
+    /// Takes links from the front of `links` and makes their statements suspects, until one of them
+    /// adds a suspect that is new, or no link is left. `chain` has all links of the chain.
     fn add_last_link(&mut self, links: &mut VecDeque<&LinkRecord>, chain: &[LinkRecord]) {
         let named = |it: &Suspects| it.found.len() + it.last.len();
         let before = named(self);

@@ -124,9 +124,10 @@ impl Runs {
         Ok(found.filter(|it| it.by == By::Program))
     }
 
-    /// Returns the first shared point after which the two runs go on at different statements. It is
-    /// searched from the last point at which the variable of the previous link was relevant up to
-    /// the point of `link`; `None` if there is none.
+    /// Returns the first shared point after which the two runs execute different statements. It is
+    /// searched from the last point at which the chain's previous variable carried the failure up
+    /// to the point of `link`; `None` if the runs do not part there, or for the first link of a
+    /// chain.
     pub fn parted_since(&self, link: &Link) -> Option<Matched> {
         let since = &self.matched[link.before?..link.cause.point];
         let next = |it: &Matched| {
@@ -407,10 +408,10 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns the points after which a write of the variable of `link` is searched for, in the
-    /// failing and in the passing run: each is the last point at which the previous link's variable
-    /// was relevant. With each comes the number of times that the run has reached the statement at
-    /// `link`'s point until then. `None` for the first link of a chain.
+    /// Returns from where in the failing and in the passing run a write of the variable of `link`
+    /// is searched for: the last point at which the chain's previous variable still carried the
+    /// failure. With each point comes how many times the run has reached the statement at `link`'s
+    /// point until then. `None` for the first link of a chain.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];

@@ -422,8 +422,8 @@ mod tests {
     use super::*;
 
     /// Feeds the progress reports `course` (time in ms, runs so far) to a meter that measures for
-    /// four seconds after a warm-up of one second. Returns the runs per second that it has
-    /// measured, and whether it calls the measurement complete.
+    /// four seconds after a warm-up of one second. Returns the measured runs per second, and true
+    /// if the meter says that it has measured long enough.
     fn measured(course: &[(u64, u64)]) -> (Option<f64>, bool) {
         let stop = AtomicBool::new(false);
         let mut pace = RateMeter::new(Duration::from_secs(4), &stop);

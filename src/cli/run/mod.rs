@@ -184,7 +184,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, &told, output)
 }
 
-/// The seeds of a campaign, from where they were read, and the words for mutations.
+/// What a campaign reads: seeds, the sources of the seeds, and words (byte strings) for mutations.
 type ReadInputs = (Seeds, SeedSources, Words);
 
 /// Makes trial runs of the target, and returns warnings if a campaign on it would find little, for

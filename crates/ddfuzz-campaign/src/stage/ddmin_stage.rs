@@ -625,7 +625,7 @@ impl SolutionCursor {
         }
     }
 
-    /// Records that the stage has processed the solution `id` of the fuzzer, so that it goes on
+    /// Records that the stage has processed the fuzzer's solution `id`; the stage then continues
     /// with the solutions after it.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);

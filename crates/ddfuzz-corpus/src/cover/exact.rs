@@ -346,12 +346,8 @@ const COVERS: u32 = 5;
 ///
 /// Makes at most `rounds` subgradient steps. Stops earlier if no cover of less weight than `upper`
 /// is possible, if the best cover is proved optimal, or if the prices hardly move any more. Also
-/// stops when the elementary steps that the search may still take are used up; subtracts the steps
-/// that it took from `steps`.
-///
-/// Makes at most `rounds` subgradient steps. Stops earlier if no cover of less weight than `upper`
-/// is possible, the best cover is proved optimal, the prices hardly move any more, or `steps`, the
-/// elementary steps that the search may still take, are used up; subtracts those that it took.
+/// stops when `steps`, the elementary steps that the search may still take, are used up; subtracts
+/// from `steps` those that it took.
 pub(super) fn bound(
     matrix: &Matrix,
     row_prices: &mut RowPrices,

@@ -271,7 +271,8 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
 /// (the file taken apart) with the reduced payloads. First tests each payload without all of its
 /// content; then reduces the needed ones one by one. With [`Care::Rough`], leaves out small ones,
 /// such as headers. If there are more than [`EACH`] payloads, reduces all of them together, as one
-/// text. Stops early if `trial` has failed.
+/// text. Stops early if the first tests by the format, which `trial` watches, have not reduced the
+/// file.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,

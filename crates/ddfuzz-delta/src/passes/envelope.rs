@@ -61,10 +61,10 @@ impl Envelope {
         self.payloads[self.edited.clone()].concat()
     }
 
-    /// Makes `edit`, which takes the payloads that passes edit (changeable bytes) as one text, in a
-    /// copy of the document (the file taken apart). Returns the copy, its text, and the same edit
-    /// as one of the whole text; `None` if the whole text would stay as it is, or would become
-    /// longer.
+    /// Makes an edit of the payloads (changeable bytes) in the whole file. `edit` counts positions
+    /// in the text that the edited payloads make, joined. Returns a copy of the document (the file
+    /// taken apart) with the edit, its text, and the same edit with positions in the whole text;
+    /// `None` if the whole text would stay as it is, or would become longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
         let mut start = 0;

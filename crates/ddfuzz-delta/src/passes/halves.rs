@@ -220,8 +220,8 @@ impl Parts {
         before.map_or(start, |before| before.start)..end
     }
 
-    /// Records that the range `place` was deleted, a piece of the divided part with the index
-    /// `group`. The range counts positions in the text as it was before the round.
+    /// Records that one piece of the part with the index `group` was deleted: the range `place` of
+    /// the text as it was before the present round.
     fn delete(&mut self, place: Range<usize>, group: usize) {
         self.pieces[group] -= 1;
         let mut gone = std::mem::take(&mut self.gone);

@@ -304,9 +304,10 @@ impl<'a> ListSearch<'a> {
         Some((Alike::watch(self.work)?, first))
     }
 
-    /// Deletes, in one test, bytes that equal bytes deleted before, and so are probably not needed.
-    /// Only bytes of `rest` are deleted, the units that the sweep has not reached. Returns the end
-    /// of `rest` after the deletion, from which the sweep goes on towards the front.
+    /// Deletes, in one test, bytes that equal bytes which the sweep has deleted elsewhere, as
+    /// `alike` remembers them, and so are probably not needed. Only bytes of `rest` are deleted,
+    /// the units that the sweep has not reached. Returns the end of `rest` after the deletion, from
+    /// which the sweep continues towards the front.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
         let Some(first) = self.units.first_byte() else {
             return rest.end;

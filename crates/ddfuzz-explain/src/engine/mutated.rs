@@ -447,11 +447,11 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares the mutants `found` with the unchanged program in runs of one other input, stopped
-    /// in `stand`. A mutant is run if the program executes the changed instruction on that input,
-    /// and at most `enough` such runs are counted for it. If the program does not fail on the input
-    /// (`fails`; `None` where that is unknown), `others` counts the run, and `alike` those that end
-    /// like the program; else `failing` counts it, and `mended` those that do not fail (`averts`).
+    /// Runs mutants (`found`) on one other input, in forks of the run that is stopped in `stand`,
+    /// and counts how they end. A mutant is run if the program executes its instruction there,
+    /// until it has more than `enough` runs. If the unchanged program ends well, `others` counts
+    /// the run, `alike` those that end like the program; if it fails (`fails`; `None`: unknown, no
+    /// runs), `failing` counts the run, `mended` those that do not fail (`averts`).
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,

@@ -191,7 +191,8 @@ pub struct Decided {
     pub by: Origin,
 }
 
-/// Where a failing value came from, as far as it could be followed back.
+/// Where a failing value came from: the recorded instructions that made it, back to the earliest
+/// that is known.
 pub(crate) struct History {
     /// Where the value came from, with what it was made of; `None` where that is not known.
     pub origin: Option<Origin>,

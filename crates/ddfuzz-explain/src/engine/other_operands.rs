@@ -188,7 +188,7 @@ impl Code {
     /// Passes to `push` mutants of `it`, an instruction that takes the address of a local variable,
     /// if the variable is a copy. A mutant loads the pointer to the original instead. The variable
     /// counts as a copy if a pointer is loaded near the first instruction that takes its address;
-    /// this first instruction stands for the change in reports.
+    /// reports show the address of this first instruction for the mutant.
     pub(super) fn add_original(
         &self,
         at: usize,

@@ -89,8 +89,8 @@ impl Code {
     }
 
     /// Adds to `found` the mutant that executes the statements of `row` (ranges of instruction
-    /// indices) in another order: first those from the index `begin` on, then the others. The
-    /// instruction with the index `of` stands for the change in reports. Adds nothing if an
+    /// indices) in another order: first those from the index `begin` on, then the others. Reports
+    /// show the address of the instruction with the index `of` for the mutant. Adds nothing if an
     /// instruction cannot be moved.
     fn push_order(&self, row: &[Range<usize>], begin: usize, of: usize, found: &mut Vec<Mutant>) {
         let start = self.all[row[0].start].0.ip();

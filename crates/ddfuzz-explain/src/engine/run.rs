@@ -532,8 +532,8 @@ pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), Engin
 
 impl ShadowStack {
     /// Returns a hash of the return addresses on the stack of the run that is stopped with these
-    /// `registers`; it stands for the stack in points. Frames that are the same as at the last stop
-    /// are not walked again.
+    /// `registers`. Recorded points have this hash in place of their stack. Frames that are the
+    /// same as at the last stop are not walked again.
     fn hash(
         &mut self,
         engine: &mut Engine,

@@ -274,8 +274,9 @@ impl Engine {
         }
     }
 
-    /// Sets variables in a process as `plan` says: allocates blocks, then writes. `None` if a block
-    /// cannot be allocated or a place cannot be written.
+    /// Sets variables in the stopped `process` to other values: makes the allocations of heap
+    /// blocks that `plan` lists, and then its writes to memory. `None` if a block cannot be
+    /// allocated or a place cannot be written.
     fn apply(&mut self, plan: &Plan, process: &mut Process) -> Option<()> {
         let mut new = Vec::new();
         for size in &plan.allocations {

@@ -135,8 +135,8 @@ impl Jobs {
         }
     }
 
-    /// Takes the slips (crashes of other bugs) that jobs have found whose answers were no longer
-    /// needed, as far as they were not taken before.
+    /// Takes the slips (crashes of other bugs) that were found by jobs whose answers were no longer
+    /// needed. Each slip is returned once: a later call returns only those found since.
     pub fn unclaimed_slips(&mut self) -> Vec<Slip> {
         std::mem::take(&mut self.unclaimed_slips)
     }

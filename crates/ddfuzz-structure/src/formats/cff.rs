@@ -88,9 +88,10 @@ pub fn bare(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     cff(reader, text, None)
 }
 
-/// Reads the CFF table of a font into the nodes of its tree. If the font has as many glyphs as
-/// `glyphs`, they get the labels (ids in the file's tree) in there. `None` if one of the four INDEX
-/// structures after the header cannot be read, or they contain no font.
+/// Reads the CFF table of a font into the nodes of its tree. If `glyphs` has as many glyphs as the
+/// table, the table's glyphs get the labels (ids in the file's tree) of `glyphs`, so that both are
+/// deleted together. `None` if one of the four INDEX structures after the header cannot be read, or
+/// they contain no font.
 pub fn cff(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let header = usize::from(*text.get(2)?);
     let mut nodes = vec![Node::fixed(text.get(..header).filter(|_| header >= 4)?)];

@@ -198,10 +198,10 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the tree nodes of the list at offset `at`: the number of its items, and the items,
-    /// each of `size` bytes and deletable. Their labels (ids in the file's tree) are `labels`, then
-    /// new ones. The last two bytes of an item are the offset of a region, which `read` reads and
-    /// which is deleted with the item; it counts from the offset `base`, at which the region `from`
-    /// begins.
+    /// each of `size` bytes and deletable. The first items get the `labels` (ids in the file's
+    /// tree), further ones new labels. The last two bytes of an item are the offset of a region,
+    /// measured from the offset `base`, at which the region `from` begins. `read` reads that
+    /// region, and it is deleted with the item.
     fn list(
         &mut self,
         reader: &mut Reader,

@@ -385,10 +385,11 @@ fn rows(
     Some(rows.collect())
 }
 
-/// Returns the object numbers that the entries of a cross-reference stream have, as the array
-/// `index` of its dictionary states them, or from 0 on if there is no such array. `first` is the
+/// Returns the object numbers that the entries of a cross-reference stream have: those that the
+/// array `index` of its dictionary states, or from 0 on if there is no such array. `first` is the
 /// label (id in the file's tree) of the first entry, `count` the number of entries. `None` if the
-/// dictionary states another number of entries, or writes the array in another way than ddfuzz.
+/// dictionary states another number of entries, or if ddfuzz could not write the array again byte
+/// for byte, for example because of unusual blanks in it.
 fn runs(
     pdf: &Pdf<'_>,
     value: &Value,

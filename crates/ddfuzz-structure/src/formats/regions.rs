@@ -14,9 +14,10 @@ use crate::reader::Reader;
 pub struct Regions(BTreeMap<usize, (Range<usize>, Group, usize)>);
 
 impl Regions {
-    /// Records that one more record refers to the range `place`: makes a region of the range (a
-    /// part with no nodes yet), or, if that is there, counts the record. Does nothing if the range
-    /// is empty, begins before `front`, ends after `end`, or overlaps another region.
+    /// Records that one more record of the file refers to the range `place`. The first time, makes
+    /// a region of the range (a part with no nodes yet); later only increases the region's number
+    /// of records. Does nothing if the range is empty, begins before `front`, ends after `end`, or
+    /// overlaps another region.
     pub fn refer(&mut self, reader: &mut Reader, place: Range<usize>, front: usize, end: usize) {
         if let Some((known, _, records)) = self.0.get_mut(&place.start) {
             *records += usize::from(*known == place);
