@@ -142,8 +142,9 @@ impl Workers {
         }
     }
 
-    /// Returns two wall times, those of the slowest build and of the slowest test so far. Versions
-    /// that the search asked for count, and those in the log of an earlier call.
+    /// Returns two wall times: that of the slowest build and that of the slowest test, among the
+    /// versions that the search has asked for, in this call or in an earlier one whose log it
+    /// continues.
     pub fn slowest(&self) -> [Duration; 2] {
         self.slowest.into()
     }

@@ -294,10 +294,10 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns the text that explains why a file was left out: the `all` features that it reaches are
-/// reached without it. `by`: names of the kept files that reach them, except `left` features. Those
-/// are reached by the corpus of `--onto` (its name is `onto`, `None` without the option), only in
-/// some runs, or only once in a process.
+/// Returns a text for the user that says why a file was left out: all the features that it reaches,
+/// `all` in number, are reached without it. Kept files with the names `by` reach them, except for
+/// `left` features; these need not be kept, because they are reached only in some runs or once in a
+/// process, or by the corpus of `--onto` (its name is `onto`; `None` without the option).
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();

@@ -349,7 +349,8 @@ impl Search for DdPlus {
 /// What `dd` or `dd+` has found so far: the results of finished recursive calls, the smallest
 /// failing configuration that was tested, and the union of all results.
 ///
-/// The union is tested last, because it may not fail if changes are ambiguous.
+/// The union is tested last. It may not fail if the changes are ambiguous, that is, if several sets
+/// of them fail independently of each other.
 #[derive(Clone, Debug)]
 pub(super) struct Findings {
     best: Config,

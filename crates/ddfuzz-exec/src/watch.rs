@@ -136,10 +136,10 @@ impl Watch<'_> {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
 
-    /// Observes a run over its limits a little longer, if hang detection (`look`) has no signature
-    /// of it yet (hash of the code in which it loops), because the machine was busy. Returns `None`
-    /// when there is a signature, or the run is given up; returns why waiting ended if the run ends
-    /// before.
+    /// Lets a run that is over its limits go on a little longer, if hang detection (`look`) has no
+    /// signature of it yet (hash of the code in which it loops), because the machine was busy.
+    /// Returns why waiting ended if the run ends meanwhile. Otherwise returns `None`, and the
+    /// caller kills the run: it has a signature now, or gets none in this time.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);

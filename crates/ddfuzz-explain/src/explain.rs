@@ -349,8 +349,8 @@ impl<'a> Explaining<'a> {
     }
 
     /// Returns the criterion by which runs count as failing, derived from the failing run's end
-    /// `failing`. If that end is no failure, returns `None` where the user has requested a critical
-    /// slice (it then keeps the run's output), and otherwise an error.
+    /// `failing`. If that end is no failure, there is an error; but if the user has requested a
+    /// critical slice, returns `None`, since a slice can also keep the run's output.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,

@@ -83,8 +83,9 @@ fn is_same(one: &Leaf, other: &Leaf) -> bool {
     key(one) == key(other)
 }
 
-/// Returns atomic values (leaves) that two objects of one type can share: each leaf that both have,
-/// and one leaf of raw bytes for each stretch in which their leaves differ.
+/// Splits an object into leaves (atomic values) that fit both of two objects of one type, whose own
+/// leaves are `one` and `other`: each leaf that both have, and one leaf of raw bytes for each
+/// stretch in which their leaves differ.
 fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
     let mut all = Vec::new();
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());

@@ -243,8 +243,8 @@ pub fn base(file: &str) -> &str {
 }
 
 /// Returns the index of the link of a chain at which to look first: the last confirmed one whose
-/// value a statement of the program wrote. Links to output buffers are passed over, and so are
-/// later values of the variable of the confirmed link before. `None` where no link is left.
+/// value a statement of the program wrote. Left out are output buffers, and a link that only shows
+/// a later value of the variable of the confirmed link in front of it. `None` if no link is left.
 pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     let is_sure = |link: &LinkRecord| link.confidence == Confidence::Confirmed;
     let is_own = |index: &usize| {

@@ -233,10 +233,10 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the statements that made the value by which the run failed and the
-    /// confirmed variables of the chain, last variable first. The value comes first, or second if
-    /// it is probably the same in both runs: the passing run also executes the statement that wrote
-    /// it, and no link has that statement.
+    /// Adds to the suspects the statements that made the value by which the run failed, and those
+    /// that made the confirmed variables of the chain, the last variable first. The value stands in
+    /// front of the variables, but behind the last one if it is probably the same in both runs: if
+    /// the passing run also executes the statement that wrote it, and no link has that statement.
     fn add_values(&mut self, it: &Explanation) {
         let links = it.chain.iter().rev().filter(|link| carries(link));
         let mut links: VecDeque<&LinkRecord> = links.collect();

@@ -558,9 +558,10 @@ impl Unfolding<'_> {
     }
 
     /// Appends the atomic values of one member of a union to `leaves`. `tag` is the index of the
-    /// active member and the number of possible members; it chooses the member if that number is
-    /// the number of the union's members. Else the member with the fewest invalid pointers is
-    /// taken; if no member has a valid pointer, the union stays raw bytes.
+    /// member in use and the number of members to choose from, as a field in front of the union
+    /// tells them; it is ignored if the union has another number of members. Without it, the member
+    /// with the fewest invalid pointers is taken; if no member has a valid pointer, the union stays
+    /// raw bytes.
     fn union(
         &mut self,
         of: TypeId,

@@ -317,8 +317,9 @@ impl RateMeter<'_> {
         })
     }
 
-    /// Checks whether at least two runs, and every second one, reached the time limit so far. Such
-    /// runs make the rate, so that measuring longer tells nothing more.
+    /// Returns true if at least two runs reached the time limit until now, and at least every
+    /// second one did. The rate then follows from the time limit, and measuring longer would not
+    /// change it.
     fn mostly_hangs(&self) -> bool {
         self.last.hangs >= 2 && 2 * self.last.hangs >= self.last.runs
     }

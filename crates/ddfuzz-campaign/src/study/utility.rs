@@ -341,10 +341,10 @@ impl Selection {
         }
     }
 
-    /// Returns the reason not to run the utility `name`: it, or one of its calls in the lines
-    /// `lines` of the list, could do harm; or all of its calls are by channels that the user has
-    /// not chosen. `None` if there is no such reason, and if it has `invocations` (calls that may
-    /// be run). Does not check whether it is installed.
+    /// Returns the reason not to run the utility `name` if no call of it may be run, that is, if
+    /// `invocations` is empty: one of its calls in the lines `lines` of the list could do harm; or
+    /// all of them are by channels that the user has not chosen; or no line names it and it could
+    /// do harm itself. `None` in all other cases. Does not check whether it is installed.
     fn refusal(
         &self,
         name: &str,

@@ -436,10 +436,11 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Returns true if the watch has to start again because the program was rebuilt; `done` is the
-    /// result with which the watch of one build has ended. The watch itself may have noticed the
-    /// change. Or the program has changed by now, and the watched fuzzer has ended or `done` is an
-    /// error of running the target. False in all other cases, and if the user has stopped the call.
+    /// Returns true if the watch has to start again because the program was rebuilt: the watch has
+    /// noticed the change itself; or it has ended, because the watched fuzzer ended or the target
+    /// could not be run, and the program is another one now. `done` is the result with which the
+    /// watch of one build has ended. Returns false in all other cases, and if the user has stopped
+    /// the call.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
             Ok(()) => self.over == Some(EndReason::Ended),

@@ -59,10 +59,11 @@ const MOST_USERS: usize = 64;
 const MOST_CHAINED: usize = 128;
 
 impl Facts {
-    /// Gathers for the search which groups and identifiers all changes between two versions have
-    /// and which change probably requires which other one, from the same facts `units` about each
-    /// single change. `is_old` and `is_new` return whether an identifier occurs in the old and in
-    /// the new version; they may be wrong, because they only decide what is tried first.
+    /// Gathers what the search knows of all changes before it tests any: which groups and
+    /// identifiers they have, and which change probably requires which other one. `units` are the
+    /// facts about the single changes. `is_old` and `is_new` return whether an identifier occurs in
+    /// the old and in the new version; they may be wrong, because they only decide what is tried
+    /// first.
     pub fn of(
         units: &[UnitFacts],
         is_old: impl Fn(&str) -> bool,

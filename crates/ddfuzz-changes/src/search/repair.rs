@@ -151,9 +151,9 @@ impl Chain {
     }
 
     /// Returns sets of changes that probably need each other, after repairs have led to the set
-    /// `set`, which builds. These are the sets of changes around one identifier that `set` has
-    /// whole or not at all; and all changes that the repairs have moved, if a repair was extended
-    /// to an identifier that many changes mention.
+    /// `set`, which builds. They are: the changes that mention one and the same identifier, if
+    /// `set` has all or none of them; and all changes that the repairs have moved, if a repair was
+    /// extended to an identifier that many changes mention.
     pub fn bundles(&self, set: &Config) -> Vec<Config> {
         let is_whole = |tie: &&Config| {
             let has = tie.intersection(set).len();

@@ -459,7 +459,8 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// For each feature that the final check misses, at most this many inputs are kept in addition.
+/// If the kept files, run together at the end, miss a feature, at most this many further inputs
+/// that have reached it are kept.
 const MOST: usize = 8;
 
 /// All inputs of the corpus that do not fail; those that are not kept can be added to the kept

@@ -149,8 +149,9 @@ impl Pattern {
         }
     }
 
-    /// Forgets the recorded runs of deleted and of needed units, after a guess that their pattern
-    /// repeats was correct.
+    /// Forgets the recorded runs of deleted and of needed units. Called after a guess that their
+    /// pattern repeats was correct: the sweep then skips units, so that its next runs do not adjoin
+    /// the recorded ones.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }

@@ -61,8 +61,8 @@ const FRUITLESS_NODES: usize = 32;
 const INNER: usize = 4;
 /// Maximum number of syntax nodes whose children are tried for deletion in one round.
 const PARENTS: usize = 4096;
-/// Number of successive tests without success after which the first attempt ends to replace nodes
-/// by nodes inside of them; this attempt is made in a large text before siblings are deleted.
+/// Number of successive tests without success after which the first attempt to replace nodes by
+/// nodes inside of them ends. This attempt is made in a large text, before siblings are deleted.
 pub(super) const FRUITLESS_AT_FIRST: usize = 4;
 /// Number of successive tests without success after which nodes of a large text, whose siblings
 /// were deleted already, are no longer replaced by nodes inside of them.

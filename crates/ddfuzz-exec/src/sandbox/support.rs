@@ -111,8 +111,9 @@ pub fn supported_parts() -> Vec<SandboxSupport> {
     all
 }
 
-/// Returns true if `parts` of the sandbox work that protect the user's files from a target that
-/// runs as the same user: Landlock or read-only files. A mount namespace alone does not.
+/// Returns true if Landlock or read-only files are among those `parts` of the sandbox that work:
+/// they keep a target from changing the user's files even if it runs as the user. A mount namespace
+/// alone does not.
 pub fn keep_files(parts: &[SandboxSupport]) -> bool {
     let keeps =
         |part: &SandboxSupport| part.what == LANDLOCK || part.what == SandboxPart::ReadOnly.what();

@@ -63,8 +63,8 @@ pub(super) struct Profile {
     comparisons: HashMap<u64, u64>,
 }
 
-/// Returns whether a condition is met if `value` was compared with `constant`, numbers of `size`
-/// bytes; `None` for conditions that are no order of the two.
+/// Returns whether the condition of a jump is met after `value` was compared with `constant`,
+/// numbers of `size` bytes; `None` if the condition is not one of equal, less or greater.
 fn is_met(code: ConditionCode, value: u64, constant: u64, size: usize) -> Option<bool> {
     let unused = 64 - 8 * size as u32;
     let (one, other) = (value << unused, constant << unused);

@@ -289,8 +289,9 @@ impl Engine {
             .map_or(end.pc, |it| it.pc)
     }
 
-    /// Executes the instruction at which a run has stopped at a breakpoint. A conditional jump is
-    /// not stepped over: the program counter is set to where the flags lead.
+    /// Lets a run that has stopped at a breakpoint execute the instruction there. Of a conditional
+    /// jump, computes the target from the flags and sets the program counter to it, so that the
+    /// breakpoint need not be removed for a step.
     pub(super) fn pass(
         &self,
         run: &mut Run,

@@ -101,8 +101,8 @@ impl Pending {
     }
 }
 
-/// A read of memory: address of the reading instruction, last point before it, address and size in
-/// bytes of the memory.
+/// A read of memory in a run: address of the reading instruction, the last point that the run
+/// passed before it (`None` if it passed none), and address and size in bytes of the memory.
 pub(super) type Reading = (u64, Option<Point>, u64, u64);
 
 /// Where a value came from, one step back: the instruction that made it, and the values from which

@@ -26,9 +26,10 @@ const ARITHMETIC: [Mnemonic; 7] = [
 /// so that it is no error if only a part of the number is kept.
 const SHIFTS: [Mnemonic; 4] = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Shrd, Mnemonic::Ror];
 
-/// Returns true if the instruction `executed[by]` has computed a number out of range: one below
-/// zero from numbers that are not, one too large for its bytes, or one of which an instruction up
-/// to the index `until` copies only the lower one or two bytes and so loses a part.
+/// Returns true if the instruction `executed[by]` has computed a number out of range. This is so if
+/// the number is below zero but those that it was computed from are not; if it is too large for its
+/// bytes; or if an instruction up to the index `until` copies only its lower one or two bytes, and
+/// so loses a part of it.
 pub fn is_out_of_range(executed: &[Executed], by: usize, until: usize) -> bool {
     let (Some(it), Some(next)) = (executed.get(by), executed.get(by + 1)) else {
         return false;

@@ -36,7 +36,7 @@ pub enum Stop {
     Died(i32),
 }
 
-/// After this many stops of the process, the CPU time that it has used is added to the sum.
+/// After so many stops of a process, its CPU time since the last count is added to the total.
 const UNCOUNTED: u32 = 1024;
 /// Machine code of the instruction (`int3`) by which a breakpoint stops a program.
 const BREAKPOINT: u8 = 0xcc;

@@ -241,9 +241,10 @@ fn changes(
     found
 }
 
-/// Returns true if a recording is probably too long: if the instructions per point so far let
-/// expect clearly more than `most` instructions in all its `all` points. Judges only after each
-/// [`ESTIMATED`] instructions; in between, returns false.
+/// Returns true if a recording will probably be too long: if the run has executed so many
+/// instructions per point until now that all its `all` points together would have more than five
+/// quarters of `most`. Judges only after each [`ESTIMATED`] instructions; in between, returns
+/// false.
 fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4

@@ -226,10 +226,11 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
         .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
 }
 
-/// Finds the first round of a loop in which the instruction `by` counts, that is, adds a constant
-/// to a register. Returns the index in `executed` at which that round executes it, and the values
-/// with which the loop's condition compares the counter, each with the index of the comparison: the
-/// final count depends on them. If it does not count in a loop, returns `by` and no values.
+/// Finds the first round of a loop that counts: `by` is the index of an instruction that adds a
+/// constant to a register. Returns the index in `executed` at which the first round executes this
+/// instruction, and the values with which the loop's condition compares the counter, since the
+/// final count depends on them; each comes with the index of the comparison. If `by` does not count
+/// in a loop, returns `by` and no values.
 pub fn rounds(executed: &[Executed], by: usize) -> (usize, Vec<(usize, Value)>) {
     let Some(counter) = executed[by].counter().map(Value::Register) else {
         return (by, Vec::new());

@@ -17,7 +17,8 @@ use crate::steadiness::{AGREEING, agreeing, confirmations};
 use crate::{Claim, MinimizeError, Proved, Rate, SlipKeys};
 
 /// The stage of a search between a passing and a failing side. The stages are listed in their
-/// order; the last two are errors.
+/// order. The last two are not stages but errors: the failing input does not fail, or the passing
+/// one fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -414,10 +415,11 @@ impl Progress {
         Ok(())
     }
 
-    /// Ends the present stage if `check`, the next line of the log, belongs to the next stage
-    /// already, because the time for the search was used up: runs of the failing input are due and
-    /// it is one of the passing input, or confirmations of the failing side are due and it is one
-    /// of the passing side. `Err` if the failing side was not confirmed at least once.
+    /// Ends the present stage early if `check`, the next line of the log, belongs to the next
+    /// stage, because the time for the search was used up when the log was written. This is so if
+    /// `check` is a run of the passing input while the failing one is still run, or confirms the
+    /// passing side while the failing one is still confirmed. `Err` if the failing side was not
+    /// confirmed at least once.
     fn end_stage_before(&mut self, check: &CheckLine) -> Result<(), String> {
         match (self.stage, check.what) {
             (Stage::Baseline, What::Axiom) => self.end_here(Stage::Axiom),

@@ -248,7 +248,8 @@ fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
     format!(
         r#"
-/// Options of sanitizers, as their environment variables have them.
+/// Options of sanitizers, in the form `name=value:name=value` of their environment variables, that
+/// an exported test sets.
 const OPTIONS: &str = {};
 
 /// Appends `OPTIONS` to the variables of sanitizers; of an option given twice the last one counts.
