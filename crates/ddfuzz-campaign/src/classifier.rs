@@ -273,7 +273,8 @@ pub(crate) struct Suspect<'a> {
     pub(crate) observed: FailedRun,
 }
 
-/// The result of submitting a [`Suspect`] to a crash sink.
+/// The result of submitting a [`Suspect`] (a run that did not pass) to a crash sink: its input was
+/// stored, only its run was counted, or neither.
 pub(crate) enum Submission {
     /// The input was stored, since its minor key is new in its group or it is smaller than the
     /// stored inputs: the new entry, and its crash record.

@@ -63,7 +63,8 @@ struct FailureSelection {
     shares: bool,
 }
 
-/// How near the target of a campaign is to the target that is run now; the nearest comes first.
+/// How near the target of a campaign is to the target that is run now, the nearest first: the same,
+/// moved to another directory, of the same file name, or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     Same,

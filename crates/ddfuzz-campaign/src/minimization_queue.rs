@@ -421,7 +421,8 @@ pub(crate) fn minimize_with<S: StoreWriter>(
     }
 }
 
-/// Kinds of entries that share a time budget after fuzzing.
+/// Kinds of entries that share a time budget after fuzzing: hangs and memory blow-ups, and crashes
+/// that only minimizations have met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Budgeted {
     /// Hangs and memory blow-ups: each of their failing runs takes all its permitted time or

@@ -283,7 +283,8 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// An input that fails only in some of its runs is run at most this many times without a crash.
+/// If a flaky input would have to be run more often than this to see its crash almost certainly, it
+/// cannot be told whether the crash is gone.
 const MAX_TRIES: u32 = 300;
 
 /// Returns how often the input of an entry failed in its recorded runs. `None` if it failed in all

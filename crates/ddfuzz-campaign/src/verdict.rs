@@ -16,7 +16,8 @@ use ddfuzz_store::foreign::{Input, ReportedEnd};
 use ddfuzz_store::{CrashLine, Kind, report::place};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
-/// The result of running an input of another fuzzer to tell what it does ([`judged`]).
+/// The result of running an input of another fuzzer ([`judged`]): one run with a crash that was
+/// known before, or a full examination.
 pub enum Judged {
     /// The input crashed with keys (major and minor) that were known before; so it was run only
     /// once, and not examined further.

@@ -440,7 +440,8 @@ impl ChangeSet {
     }
 }
 
-/// What becomes of a file in a tree when some of the changes of this file are applied.
+/// What becomes of a file in a tree when some of the changes of this file are applied: it gets new
+/// content, it is deleted, or the changes conflict.
 enum Applied {
     /// The changes cannot be applied, because they conflict with the file in the tree.
     Clash,

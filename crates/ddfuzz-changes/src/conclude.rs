@@ -106,9 +106,9 @@ fn tested_again(
     }
 }
 
-/// Removes changes from `kept` without which the old version, with all others applied, still fails:
-/// tests the removal of each single one. Returns for how many of the changes that are left the
-/// version without them does not build.
+/// Removes needless changes from `kept`: tests the removal of each single one, and removes it if
+/// the old version, with all other kept changes applied, still fails. Returns how many of the
+/// remaining changes cannot be left out because the version without them does not build.
 pub(crate) fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],

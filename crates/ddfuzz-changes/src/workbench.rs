@@ -101,8 +101,8 @@ impl Report {
     }
 }
 
-/// What is in the directory of a workbench when the build of a version begins there, beside the
-/// version's files.
+/// What is in the directory of a workbench when the build of a version begins, beside the version's
+/// files: results of any earlier builds, nothing, or results of the build of one certain version.
 #[derive(Clone, Debug)]
 pub enum BuildBase {
     /// The results of earlier builds, of whatever versions.

@@ -9,7 +9,8 @@ use crate::{ConfigId, Outcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextId(pub [u8; 16]);
 
-/// The rule by which the [`Cache`] of test outcomes decides which tests it answers without a run.
+/// The rule by which the [`Cache`] of test outcomes decides which tests it answers without a run:
+/// those of a known text, those of a known configuration, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]

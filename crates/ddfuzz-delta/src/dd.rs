@@ -2,8 +2,8 @@
 
 use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// The goal of general delta debugging: whether it changes its failing configuration, its passing
-/// one, or both.
+/// The goal of general delta debugging: to make the failing configuration smaller, the passing one
+/// larger, or their difference minimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Minimize (`-`): make the failing configuration smaller.
@@ -27,7 +27,7 @@ impl Mode {
 }
 
 /// One of the two tests of a part `Δi` of the difference between the failing and the passing
-/// configuration.
+/// configuration: the part is added to the passing one, or removed from the failing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probe {
     /// Tests `c_pass ∪ Δi`: the part `Δi` of the difference is added to the passing configuration.

@@ -282,7 +282,8 @@ impl<V: Verdict, E> Verdict for Result<V, E> {
     }
 }
 
-/// How a call of the function under test failed, to tell one failure from another.
+/// How a call of the function under test failed: by its result or by a panic. Failures are told
+/// from one another by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The function under test returned FAIL or `Err`; it did not panic.

@@ -235,7 +235,8 @@ pub struct SyntaxNode {
     pub last: usize,
 }
 
-/// The class of a node of a syntax tree, the same for all grammars.
+/// The class of a node of a syntax tree (punctuation, comment, name, expression, statement and
+/// others), which is the same for all grammars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyntaxClass {
     /// A token that belongs to the node around it, such as a keyword, a bracket or a comma.

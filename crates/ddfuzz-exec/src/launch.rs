@@ -37,8 +37,8 @@ pub(crate) enum Role {
     Afl,
 }
 
-/// How runs begin in a program into which ddfuzz's library is preloaded: where in the program, and
-/// by which process.
+/// How runs begin in a program into which ddfuzz's library is preloaded: at which place in the
+/// program, and whether in a forked child each, in one process, or without a fork server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
     /// The program is run up to `main`, where a child is forked for each run.

@@ -111,7 +111,8 @@ impl RunObservations {
     }
 }
 
-/// Which runs report their coverage. To report it, all counters of the target are read.
+/// Which runs report their coverage: none, each one, or only those that reach something new. To
+/// report it, all counters of the target are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoverageReporting {
     /// No run reports coverage.

@@ -43,7 +43,8 @@ pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
 /// run is made again by a fork, too.
 pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
 
-/// Why the process that runs many inputs is not used any more.
+/// Why the process that runs many inputs is not used any more: it differs from new processes,
+/// refuses too much, saves no time, or the program behaves differently each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndReason {
     /// A run of the process that runs many inputs differed from that of a new process on the same

@@ -20,7 +20,8 @@ const MOST_SLICES: u32 = 20;
 /// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
-/// Why waiting for a fork server's reply has ended.
+/// Why waiting for a fork server's reply has ended: the reply is there (perhaps after a run was
+/// killed), the server does not answer, or it has not even taken the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
     /// Waiting ended because the fork server's reply can be read; no run was killed.

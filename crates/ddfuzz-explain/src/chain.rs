@@ -32,7 +32,7 @@ pub enum Answer {
 /// Experiments that the search for a cause–effect chain calls: which variable causes the failure at
 /// a point that the passing and the failing run share.
 pub trait Experiments {
-    /// Error with which an experiment fails.
+    /// Why an experiment (a test of variables in a run) could not be made.
     type Error;
 
     /// Returns the number of points that both runs share; they are numbered in the order of time.
@@ -294,7 +294,8 @@ impl<E: Experiments> Search<'_, E> {
     }
 }
 
-/// How well tests support a link of a cause–effect chain.
+/// How well tests support a link of a cause–effect chain: its variable is confirmed, confirmed one
+/// way only, or not confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Setting the variable of a chain's link alone does not make the passing run fail each time,

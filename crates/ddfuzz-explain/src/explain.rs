@@ -49,7 +49,8 @@ pub struct Request {
     pub budget: Duration,
 }
 
-/// What a critical slice (the executed statements that the failure needs) has to reproduce.
+/// What a critical slice (the executed statements that the failure needs) has to reproduce: the
+/// failure or whole output of the run, or certain lines of its output.
 #[derive(Clone, Debug)]
 pub enum SliceGoal {
     /// The slice has to reproduce the failure; for a run that does not fail, its whole output.

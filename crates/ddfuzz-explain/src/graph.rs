@@ -43,7 +43,8 @@ pub enum Origin {
     Undescribed,
 }
 
-/// The kind of an atomic value (leaf) in an object.
+/// The kind of an atomic value (leaf) in an object: a number or the like, a pointer, or bytes
+/// without known structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafKind {
     /// A number, character, enumeration or anything else without pointers.

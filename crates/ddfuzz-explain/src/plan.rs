@@ -12,7 +12,8 @@ pub enum Spot {
     New(usize, u64),
 }
 
-/// The content that one write of a plan puts into a place.
+/// What one write of a plan (the changes that a test makes to a fork of a run) puts into a place:
+/// bytes, some bits, or the address of a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The write puts these bytes into the place as they are.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::engine::watchdog::Allowance;
 
-/// A part of an explanation. The parts are listed in the order in which they are made.
+/// A part of an explanation: heap blocks, facts of the failing run, mutants, and the chain, in the
+/// order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Heap blocks that are too short, freed too early or moved too early.

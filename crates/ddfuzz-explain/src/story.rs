@@ -15,7 +15,8 @@ const LOOK_FIRST: &str = "Look here first: ";
 /// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
 
-/// Number of lines at the end of the text: how sure the explanation is, and what is not known.
+/// Number of lines at the end of an explanation's text that are reserved for how sure it is, and
+/// for what is not known.
 const CLOSING: usize = 2;
 
 /// Writes an explanation as a text of at most twelve lines.

@@ -7,7 +7,8 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub u32);
 
-/// How the bytes of a basic type are read as a value.
+/// How the bytes of a basic type are read as a value: as a truth value, integer, character or
+/// floating-point number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// A truth value.

@@ -47,8 +47,8 @@ const MOST: u64 = 100;
 /// failure at most once in this many candidates that fail as often as the input.
 const ODDS: f64 = 1000.0;
 
-/// What the runs of the input before the search have shown: whether it fails, and how often a
-/// candidate must be run.
+/// What the runs of the input before the search have shown: more runs are needed, the input fails
+/// (with how often a candidate must be run), or it does not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
     /// It is still open whether the input fails: more runs of it are needed.

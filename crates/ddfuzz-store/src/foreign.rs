@@ -316,7 +316,8 @@ pub enum Fuzzer {
     LibFuzzer,
 }
 
-/// How the input failed in the fuzzer that found it, according to the file name.
+/// How the input failed in the fuzzer that found it, according to the file name: by a signal, a
+/// crash, a leak, or too much time or memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportedEnd {
     /// The other fuzzer reports that the program was killed by this signal (a Linux number).

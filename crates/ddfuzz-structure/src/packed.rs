@@ -29,7 +29,8 @@ const BLOCK: usize = 0xffff;
 /// instead of the best one, because the content is compressed again for each candidate.
 const QUICKLY: usize = 1 << 16;
 
-/// A compression method of parts of files.
+/// A compression method of parts of files: deflate, zlib, LZW of GIF or TIFF, PackBits, LZMA2, or
+/// zlib around rows that were subtracted from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Deflate without a header (RFC 1951).
@@ -231,9 +232,10 @@ fn read(decoder: &mut dyn Read, content: &mut Vec<u8>, limit: u64) -> Option<()>
     (content.len() as u64 <= limit).then_some(())
 }
 
-/// Filter type of rows from which nothing is subtracted.
+/// Filter type of PNG and PDF for rows of compressed data whose bytes are stored as they are.
 const PLAIN_ROW: u8 = 0;
-/// Filter type of rows from which the row above is subtracted.
+/// Filter type of PNG and PDF for rows of compressed data from whose bytes those of the row above
+/// were subtracted.
 const ABOVE_ROW: u8 = 2;
 
 /// Undoes the row filters of `rows`, each a filter type and `columns` bytes, and appends the

@@ -221,7 +221,8 @@ impl ReportObject {
 /// report.
 const LONGEST: usize = 256;
 
-/// A parsed line of a sanitizer's report that tells which object was accessed.
+/// A parsed line of a sanitizer's report that tells which object was accessed: it describes the
+/// object, or names the stack frame that has it as a variable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ObjectLine {
     /// The line says that the accessed object is a variable of the function in the next stack frame

@@ -9,7 +9,8 @@ use crate::observable::Unobservable;
 use crate::symbols::demangled::demangle;
 use ddfuzz_exec::{holds_bytes, read_program};
 
-/// An instruction of x86-64 that raises an invalid opcode, and at which a program stopped.
+/// An instruction of x86-64 at which a program stops by an invalid opcode: `ud1`, by which a failed
+/// check ends the program, or `ud2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trap {
     /// The instruction `ud1` with a number as its operand. With `-fsanitize-trap`, clang makes it

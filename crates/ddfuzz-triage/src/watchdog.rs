@@ -31,7 +31,8 @@ struct Job {
     request: Arc<CutOffRequest>,
 }
 
-/// A message that the thread which traces a run sends to the watchdog.
+/// A message from the thread that traces a run to the watchdog: the run is traced now, it cannot be
+/// traced, or it has ended.
 enum News {
     Seized,
     /// The run cannot be traced, for the reason in the error number; its process still waits. Holds

@@ -74,7 +74,8 @@ pub fn run(
     engine.run()
 }
 
-/// Why a classic campaign commits no more runs, that is counts none and stores no findings.
+/// Why a classic campaign counts no more runs and stores no more findings: a condition of `--until`
+/// was met, or the program was rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
     /// A condition of `--until` was met, so the fuzzing has ended.

@@ -63,7 +63,8 @@ enum SiteState {
     Slow,
 }
 
-/// What a worker does with an input whose run took too long.
+/// What a worker does with an input whose run took too long: submits it to be examined, runs it
+/// again with more time, or only counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HangAction {
     /// The worker submits the input to the main process, to be examined.

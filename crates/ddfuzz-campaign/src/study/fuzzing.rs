@@ -560,8 +560,8 @@ const ENDLESS_CPU: Duration = Duration::from_millis(100);
 /// and count as passed.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
-/// What an invocation of a utility does with an empty input, which decides how its other runs are
-/// judged.
+/// What an invocation of a utility does with an empty input: it ends, computes or sleeps without
+/// end, or is killed. This decides how its other runs are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
     /// The program ends when its input is empty.

@@ -53,7 +53,8 @@ pub struct Call {
     pub drawn: Vec<usize>,
 }
 
-/// The name of the input of a run in a study, from which the input is rebuilt.
+/// The name of the input of a run in a study, from which the input is rebuilt: the empty one, one
+/// or two generated inputs, or keystrokes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StudyInput {
     /// The empty input, by which a utility is tested first.

@@ -52,7 +52,8 @@ pub struct CorpusInput {
     pub size: u64,
 }
 
-/// Result of measuring how the target behaves on one input.
+/// Result of measuring how the target behaves on one input: its behaviour, or that the input's file
+/// was removed or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// How the target behaves on the input over its runs: three, or fewer if one fails, which then

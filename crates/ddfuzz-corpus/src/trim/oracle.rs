@@ -171,8 +171,8 @@ pub struct CoverageOracle {
     spared: u64,
 }
 
-/// Which candidates are decided by a run of the quick executor, whose runs may share a process, so
-/// that no run in a fresh process is needed.
+/// Which candidates need no run in a fresh process, because a run of the quick executor, whose runs
+/// may share a process, decides them: all, those that lack certain features, or none.
 enum Prefilter {
     /// The quick executor decides everything, since each of its runs has a separate process.
     Whole,

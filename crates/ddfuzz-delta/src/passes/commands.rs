@@ -21,8 +21,8 @@ const PART: u16 = 0x103;
 const DEEPEST: usize = 64;
 /// Maximum size, in bytes, of a quoted string or a `$(…)` or `${…}` that is read as one unit.
 const LONGEST: usize = 1 << 13;
-/// Total number of bytes in which the ends of `$(` and `${` may be searched in vain in one text,
-/// which bounds the time. After that, each of them is a single sign.
+/// Total number of bytes in one text that are searched in vain for the ends of `$(` and `${`; after
+/// that, each `$(` and `${` is read as a single sign. This bounds the time.
 const MOST_SEARCHED: usize = 64 * LONGEST;
 /// Minimum number of compound commands with their end keyword that a text must have to be taken for
 /// a script.

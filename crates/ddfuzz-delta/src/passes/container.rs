@@ -79,7 +79,8 @@ const ROUGH_ROUNDS: usize = 8;
 /// number for another round to follow.
 const WORTH_ANOTHER: usize = 32;
 
-/// How carefully a payload (changeable bytes) is reduced.
+/// How carefully a payload (changeable bytes) is reduced: roughly, which ends after a few fruitless
+/// tests, or thoroughly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
     /// Each step of the reduction of a payload ends after [`IMPATIENT`] successive tests that

@@ -39,8 +39,8 @@ impl Group {
     }
 }
 
-/// Which branch of a conditional group is kept when its directives and the other branches are
-/// deleted.
+/// Which branch of a conditional group (`#if` … `#endif`) is kept when its directives and the other
+/// branches are deleted: the first or the last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     First,

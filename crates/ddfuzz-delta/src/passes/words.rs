@@ -209,7 +209,8 @@ async fn delete_long_words(work: &mut CurrentBest) {
     ListSearch::new(work, &mut long).reduce().await;
 }
 
-/// The places at which a clause (a run of words and signs that one test deletes) may end.
+/// The places at which a clause (a run of words and signs that one test deletes) may end: before
+/// any token, or only before one like its first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
     /// A clause may end before a token of the same class as its first token, or at the end of the

@@ -49,7 +49,8 @@ pub(super) struct Handshake {
     pub(super) shares_input: bool,
 }
 
-/// Why a handshake with an AFL++ fork server has failed.
+/// Why a handshake with an AFL++ fork server has failed, such as an early end, a timeout or an
+/// unknown version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HandshakeError {
     #[error(

@@ -366,7 +366,8 @@ struct ChildProcesses {
     dead: Vec<Pid>,
 }
 
-/// Whether processes of a fork server's runs are left after an attempt to kill them.
+/// Whether processes of a fork server's runs are left after an attempt to kill them: none is known,
+/// or so many that the server must be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
     /// No leftover process is alive, as far as known: none was found, or none was searched for this

@@ -104,7 +104,8 @@ pub enum Kind {
     Other,
 }
 
-/// The C library whose start-up code a program contains.
+/// The C library whose start-up code a program contains: the GNU C library, musl, or another or
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Libc {

@@ -7,7 +7,8 @@ use gimli::{Encoding, Evaluation, EvaluationResult, Expression, LittleEndian, Lo
 
 use super::Bytes;
 
-/// Where a variable was found by its DWARF location expression.
+/// Where a variable was found by its DWARF location expression: in memory, in a register, or
+/// nowhere, with a known value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The variable is in memory, at this address.

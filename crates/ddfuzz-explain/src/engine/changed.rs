@@ -17,7 +17,8 @@ use super::{Ending, Engine, EngineError, Side};
 /// there; later arrivals are not counted.
 const ARRIVALS: usize = 2_000;
 
-/// What the changed instruction of a recorded run does in place of its usual effect.
+/// What the changed instruction of a recorded run does in place of its usual effect: a jump goes
+/// the other way, or the instruction does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The conditional jump goes the other way.

@@ -154,9 +154,10 @@ impl Code {
 }
 
 impl Profile {
-    /// Returns true if the mutant is worth a run. It is not if the run never executes the changed
-    /// code, or if the mutant would leave the observed decisions as they are, or if a condition
-    /// always went one way and the mutant negates it: making it constant does the same.
+    /// Returns true if the mutant is worth a run. False if the run never executes the changed code;
+    /// if the mutant would leave the observed decisions as they are; or if the mutant negates a
+    /// condition that always went one way, because another mutant, which makes the condition
+    /// constant, does the same.
     pub fn matters(&self, mutant: &Mutant) -> bool {
         let at = mutant.patch.begins();
         if !self.executed.contains(&at) {

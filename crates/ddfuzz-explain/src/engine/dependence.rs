@@ -29,7 +29,8 @@ const SEEN: u64 = 8;
 /// DWARF number of the frame pointer.
 const FRAME_POINTER: usize = 6;
 
-/// How an instruction depends on an earlier one.
+/// How an instruction depends on an earlier one: by a value that it uses, by the address at which
+/// it accesses memory, or because a jump or call led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dependence {
     /// The instruction uses a value that the earlier one has made.

@@ -17,7 +17,8 @@ const FREED: u64 = 64;
 /// Largest size of an instruction, in bytes.
 const LONGEST: usize = 15;
 
-/// A call of a library's function, by what the function does to memory.
+/// A call of a library's function, by what the function does to memory: copies, fills, frees or
+/// allocates it, leaves it as it is, or may write anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LibraryCall {
     /// The function copies as many bytes as its third argument says.

@@ -62,7 +62,7 @@ use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
 use state::Modules;
 use watchdog::{Allowance, TimeLimit, Watchdog};
 
-/// One of the two runs that are compared.
+/// One of the two runs that are compared: the passing or the failing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The run that ends well.
@@ -162,7 +162,8 @@ pub struct Ending {
     pub stack: Vec<u64>,
 }
 
-/// What makes a run a failure.
+/// What makes a run a failure: a crash with a certain key, a certain exit status (with the same
+/// stack or output), or output that matches a pattern.
 #[derive(Clone, Debug)]
 pub enum Criterion {
     /// A run is a failure if it crashes with this major key, which identifies crashes of one cause.
@@ -174,7 +175,8 @@ pub enum Criterion {
     Wrong(Regex),
 }
 
-/// What two exits with the same status must have in common to count as the same failure.
+/// What two exits with the same status must have in common to count as the same failure: the stack
+/// at the exit, or the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sameness {
     /// The exits must have this stack, on which the program asked to exit: the addresses of the

@@ -354,10 +354,11 @@ impl Code {
         }
     }
 
-    /// For the instruction `it` with the index `at` and the code `bytes`, if it extends a number to
-    /// more bytes, calls `push` with mutants: one extends the number with its sign instead of
-    /// without, or the other way; others do not cut the number off before. Their address is that of
-    /// the first instruction that uses the number.
+    /// If the instruction `it`, with the index `at` and the code `bytes`, extends a number to more
+    /// bytes, passes mutants of it to `push`. One extends the number with its sign instead of
+    /// without, or the other way; the others take more or all of the number's bytes, of which the
+    /// program takes only the lower ones. For these, reports show the address of the first
+    /// instruction that uses the number.
     fn add_width(
         &self,
         at: usize,

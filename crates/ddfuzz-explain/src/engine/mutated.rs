@@ -27,7 +27,7 @@ const STOPS: usize = 400;
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
-/// Largest number of mutants that are run.
+/// Largest number of mutants that are run to explain one failure.
 const MUTANTS: usize = 8_000;
 /// No more mutants are run once mutants of this many kinds and lines (pairs) did not end in time.
 const HANGING: usize = 600;

@@ -24,8 +24,8 @@ const MOST_STOPS: usize = 4000;
 /// wrote a value, from the statement at which the value was last seen to change.
 const MOST_STEPS: usize = 20_000;
 
-/// A value in a register, for which [`Engine::register_writer`] finds the instruction that wrote
-/// it.
+/// A value in a register whose writer [`Engine::register_writer`] finds: that of a variable, or one
+/// that no variable describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A variable of a frame, which is in the register of this number.

@@ -41,7 +41,8 @@ struct Call {
     result: u64,
 }
 
-/// What one single step in a stack frame has done.
+/// What the execution of one instruction in a stack frame has done: nothing special, a call, or the
+/// return from the frame's function.
 pub(super) enum Step {
     /// The step has executed an instruction that neither calls nor returns.
     Instruction,

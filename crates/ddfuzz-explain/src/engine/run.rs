@@ -55,7 +55,8 @@ pub enum Next {
     Ended(Box<Ending>),
 }
 
-/// Why a resumed run halts, in detail.
+/// Why a resumed run halts: at a trap (such as a breakpoint), at a system call, shortly before it
+/// dies or exits, or because it has ended.
 pub(super) enum Halt {
     /// The process has stopped at a breakpoint, a watched address, or a trap instruction of the
     /// program, or after a single step.

@@ -22,7 +22,8 @@ pub const MOST_EVENTS: usize = 2000;
 /// recorded, and it goes on to its end.
 const COUNTED: usize = 100_000;
 
-/// What the statements that a critical slice keeps have to reproduce.
+/// What the statements that a critical slice keeps have to reproduce: all output of the run,
+/// certain lines of it, or the failure.
 #[derive(Clone, Debug)]
 pub enum Goal {
     /// The slice has to reproduce the whole output of the run.

@@ -11,7 +11,8 @@ use crate::dwarf::frames::STACK_POINTER;
 /// followed back to the reads of memory.
 const COMPUTED: usize = 2;
 
-/// Where a value came from, in a list of executed instructions.
+/// Where a value came from, in a list of executed instructions: read from memory that none of them
+/// had written, computed by one of them, or perhaps written by the call of a library's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// An instruction read the value from memory, where none of the executed ones had written it.

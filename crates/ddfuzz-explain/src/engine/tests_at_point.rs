@@ -46,7 +46,8 @@ impl Stand {
     }
 }
 
-/// How a fork of a stopped run went on until it ended or reached a statement.
+/// How a fork of a stopped run went on: it ended, it reached the point that it was to reach, or its
+/// changes could not be applied.
 pub enum Continued {
     /// The fork ran to its end, which was this.
     Ended(Ending),

@@ -38,7 +38,8 @@ pub struct Writer {
     pub calls: Vec<u64>,
 }
 
-/// The memory that is watched for writes.
+/// A range of memory of the program that the engine watches, to see which instruction writes a
+/// variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// First address of the watched memory.

@@ -193,7 +193,8 @@ impl LogWriter {
     }
 }
 
-/// Why a log cannot be read, written or resumed. Line numbers count from 1.
+/// Why a log cannot be read, written or resumed: an error of its file, invalid lines, or another
+/// minimization than asked for. Line numbers count from 1.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The file of the log cannot be read or written.

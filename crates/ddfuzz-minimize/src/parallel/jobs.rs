@@ -7,7 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::question::{Manner, Question};
 use crate::{Answer, Slip};
 
-/// State of a job (the run of one text by a worker) whose answer is needed.
+/// State of a job (the run of one text by a worker) whose answer is needed: it waits or runs, or it
+/// is done.
 #[derive(Debug)]
 enum JobState {
     /// The job waits in the queue or runs.

@@ -51,7 +51,8 @@ pub struct Known {
     read: How,
 }
 
-/// How a format is read: by a table of its fields or by a function.
+/// How a format is read: by a table of its fields or by a function, perhaps with a second function
+/// that rewrites a file in fewer bytes.
 enum How {
     /// The format is read by a description of its fields.
     Table(&'static [Field]),
