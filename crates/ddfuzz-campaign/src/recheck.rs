@@ -283,8 +283,8 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// If a flaky input would have to be run more often than this to see its crash almost certainly, it
-/// cannot be told whether the crash is gone.
+/// If a flaky input would have to be run more often than this to see its crash almost certainly,
+/// runs without a crash do not show that the crash is fixed.
 const MAX_TRIES: u32 = 300;
 
 /// Returns how often the input of an entry failed in its recorded runs. `None` if it failed in all
