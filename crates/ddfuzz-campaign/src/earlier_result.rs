@@ -14,12 +14,12 @@ use ddfuzz_store::{Archived, Entry, EntryId, Kind};
 use ddfuzz_triage::{Triager, Verdict};
 
 impl Minimizing {
-    /// Lets an earlier minimization of `entry` go on within the limits of its log. It must have a
-    /// result (a claim other than best-so-far, or a reduction), and its first line may differ from
-    /// `start`, the first line planned now, only in the limits of runs. Then `start` gets the
-    /// limits of the log. If the earlier one made a claim, there is nothing to run, and `None` is
-    /// returned; else the settings get the limits, too, and a note for the user is returned.
-    /// Without such a log, nothing changes, and `None` is returned.
+    /// Lets an earlier minimization of `entry` continue within the limits of runs that its log has,
+    /// if `start`, the first line planned now, differs from the log's first line in nothing else,
+    /// and if the earlier one has a result (a claim other than best-so-far, or a reduction). Then
+    /// `start` gets the log's limits. If there is something left to run, because nothing but
+    /// best-so-far is claimed, these settings get the limits, too, and a note for the user is
+    /// returned. `None` in all other cases.
     pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
         let logged = Log::read_start(&entry.log())?;
         if logged.limits == start.limits {

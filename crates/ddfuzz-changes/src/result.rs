@@ -328,10 +328,10 @@ impl History<'_> {
     }
 
     /// Returns the commits from which the found changes of the file with the index `file` probably
-    /// come, newest first: of all commits between the two versions that touch the file, under any
-    /// of its paths in `changes`, those that the search has found. If it has found a single commit,
-    /// which does not touch the file (such as a merge), returns that one. If none of several found
-    /// ones, or none at all, touches the file, returns all that touch it.
+    /// come, newest first. These are the commits of the search's result that touch the file, under
+    /// any of its paths in `changes`. If none of them does: the only commit of the result, if it
+    /// has just one (a merge touches its files by other commits); else all commits between the two
+    /// versions that touch the file.
     fn touching(
         &mut self,
         file: usize,

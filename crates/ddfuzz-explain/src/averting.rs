@@ -21,12 +21,12 @@ const TELLING: usize = 3;
 /// mutants and conditions together.
 const MOST: usize = NAMED + CONDITIONS;
 
-/// Adds statements at which a change averts the failure to the statements `found`, and returns all,
-/// each once. The mutant that is named first stands before `found`, unless it is in `main` or a run
-/// has tested the first of `found`; other mutants follow the first of `found`. If there are no
-/// mutants, up to [`CONDITIONS`] conditions of the run stand there instead, with which the failing
-/// statement is still reached. If all are fewer than [`MOST`], a condition with which it is reached
-/// less often follows, and the statement that tells failing runs from others.
+/// Adds to the statements `found` those at which a change averts the failure, and returns all, each
+/// once, those to look at first in front. The best mutant stands before `found`, unless it is in
+/// `main` or a run has tested the first of `found`; other mutants follow the first of `found`.
+/// Without mutants, up to [`CONDITIONS`] conditions of the run stand there instead, with which the
+/// failing statement is still reached. While there are fewer than [`MOST`], a condition is added
+/// with which it is reached less often, and the statement that tells failing runs from others.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =

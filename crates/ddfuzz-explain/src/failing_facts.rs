@@ -87,7 +87,8 @@ pub fn add_heap_facts(
 /// Returns the last point of the failing run before the failing value was written; `None` if that
 /// is not known.
 ///
-/// # Errors When the runs cannot be made.
+/// # Errors
+/// When the runs cannot be made.
 pub fn add_facts(
     result: &mut Explanation,
     engine: &mut Engine,

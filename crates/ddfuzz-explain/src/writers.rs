@@ -181,11 +181,12 @@ impl Runs {
 
     /// Finds out whether the statement `writer`, which wrote the variable `delta` of `link` (a link
     /// of the cause–effect chain), read from another place in memory in the failing run than in the
-    /// passing one, because a pointer or an index differed. If so, returns where the value came
-    /// from that it read in the failing run. `None` if both runs read from the same place, or if
-    /// that is not known.
+    /// passing one, because a pointer or an index differed. If so, returns the origin of the value
+    /// that the failing run read. `None` if both runs read from the same place, or if that is not
+    /// known.
     ///
-    /// # Errors When the runs cannot be made.
+    /// # Errors
+    /// When the runs cannot be made.
     pub fn selected(
         &mut self,
         link: &Link,
@@ -299,7 +300,8 @@ impl Runs {
     /// they share, and before the next shared point; returns it with the origin of the value that
     /// it tests. `None` where that is not known.
     ///
-    /// # Errors When the runs cannot be made.
+    /// # Errors
+    /// When the runs cannot be made.
     pub fn decided(&mut self, last: &Matched) -> Result<Option<Decided>, EngineError> {
         let after = self
             .matched

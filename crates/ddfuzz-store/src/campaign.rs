@@ -292,7 +292,8 @@ impl LastBuilds {
     /// builds is to check the group once more; `None` if one of them has not checked it. An input
     /// whose record names no known campaign counts as found by the directory's own.
     ///
-    /// # Errors When the group's entries cannot be read.
+    /// # Errors
+    /// When the group's entries cannot be read.
     pub fn status(&self, group: &Group) -> Result<Option<Status>, StoreError> {
         let major = group.record.major.short();
         let of = |build: &Build| match build.is_unchecked(group.kind, &major) {

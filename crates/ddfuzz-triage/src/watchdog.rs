@@ -113,8 +113,9 @@ impl TracingThread {
     /// limit of `start` that the run exceeded (`None`: none). `None` in all where the system
     /// refuses ptrace; the process then still waits.
     ///
-    /// # Errors When the process is gone, or tracing it fails for another reason. The tracing
-    /// thread and the `cache` of modules are lost then; the next run begins with new ones.
+    /// # Errors
+    /// When the process is gone, or tracing it fails for another reason. The tracing thread and the
+    /// `cache` of modules are lost then; the next run begins with new ones.
     pub(super) fn follow(
         &mut self,
         tracee: &mut dyn Tracee,

@@ -24,10 +24,10 @@ use ddfuzz_exec::{Ended, Freshness, Target, Way};
 /// Observing comparisons of corpus entries may take at most a worker's time divided by this number.
 /// Repairing checksums in mutants may take the same amount in addition.
 const SHARE_DIVISOR: u32 = 8;
-/// Numbers of activities that are carried out however much time they take; more of them only within
-/// a share of the time. The first is of corpus entries whose comparisons are observed, the second
-/// of mutants that are repaired. To observe an entry takes tens of milliseconds with an unmodified
-/// program, and some 0.1 ms with the method `harness`, by which alone mutants are repaired.
+/// Two counts: how many corpus entries a worker observes for their comparisons, and how many
+/// mutants it repairs, before the time for this is limited to a share of its time. To observe an
+/// entry takes tens of milliseconds with an unmodified program, and some 0.1 ms with the method
+/// `harness`, by which alone mutants are repaired.
 const FREE: (u32, u32) = (16, 256);
 /// Greatest number of corpus entries whose comparisons are cached; when there are more, the cache
 /// is emptied.

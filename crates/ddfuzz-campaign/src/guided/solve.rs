@@ -22,8 +22,8 @@ use super::worker::State;
 /// Greatest difference of two compared numbers that the solver tries to make up for in the input;
 /// greater ones are mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
-/// How many mutants are made depends on the comparisons in the run on an input. Each comparison
-/// with a value that occurs in the input counts 1; each difference of two compared numbers counts 1
+/// Divisor by which the number of mutants of an input grows with its comparisons: a comparison with
+/// a value that occurs in the input counts 1, but a difference of two compared numbers only 1
 /// divided by this number.
 const DIFFERENCES: usize = 4;
 /// Greatest number of comparisons for which one mutant is changed so that their two values are

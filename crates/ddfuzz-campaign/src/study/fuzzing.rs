@@ -184,9 +184,10 @@ impl StudyEngine<'_> {
 
     /// Decides for each run of a chunk (results of successive runs) that exceeded its time limit
     /// whether it hangs or is only slow; the user's stop may leave some undecided. Returns true if
-    /// the chunk may be committed. If a time limit ends the utility's runs (`at`: index of its
-    /// record), undecided runs are taken out of the chunk, and the next call of ddfuzz repeats
-    /// them. Else false is returned for undecided runs, and the next call repeats the whole chunk.
+    /// the chunk may be committed. If runs of the utility are undecided, what follows depends on
+    /// what ends its runs (`at`: index of its record): with a time limit, they are taken out of the
+    /// chunk, and the next call of ddfuzz repeats them; else false is returned, and the next call
+    /// repeats the whole chunk.
     fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
         let all = self.loses_nothing(shared, at);
         let stop = self.session.stop;

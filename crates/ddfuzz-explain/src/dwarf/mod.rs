@@ -564,8 +564,9 @@ impl Reading<'_> {
         Ok(located)
     }
 
-    /// Returns a DWARF expression that begins with an index into the table of addresses in a form
-    /// that begins with the address or constant of that index; returns other expressions unchanged.
+    /// Rewrites a DWARF expression whose first operation refers by an index to the table of
+    /// addresses (`DW_OP_addrx`, `DW_OP_constx`): puts the address or constant itself in its place.
+    /// Other expressions, and those with an unknown index, are returned unchanged.
     fn with_addresses(&self, unit: &Unit<Bytes>, expression: &[u8]) -> Arc<[u8]> {
         // DW_OP_addrx becomes DW_OP_addr, DW_OP_constx becomes DW_OP_const8u.
         let operation = match expression.first() {

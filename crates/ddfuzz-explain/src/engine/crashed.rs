@@ -287,10 +287,10 @@ impl Engine {
         self.whole.slice.clone()
     }
 
-    /// Returns addresses of instructions on which the failure depends, nearest first, from `order`,
-    /// which has all of these in that order. For each of the program's functions these are the
-    /// first instruction that computes a number and the first conditional jump, or, if it has
-    /// neither, its first one in `order`.
+    /// Chooses from `order`, the instructions on which the failure depends, nearest first, at most
+    /// two of each function of the program: the first that computes a number, and the first
+    /// conditional jump; or, if it has neither, its first one in `order`. Returns their addresses,
+    /// nearest first.
     fn nearest(&self, whole: &Recorded, order: &[Reached]) -> Vec<u64> {
         let (mut known, mut functions) = (HashSet::new(), HashSet::new());
         let mut nearest = Vec::new();

@@ -541,13 +541,14 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds out whether one execution of a statement in the failing run read, to compute what it
-    /// wrote to `value`, from another place in memory than the corresponding execution in the
-    /// passing run. `passing` and `failing` are the points from that execution to the next
-    /// statement. If so, returns where the value came from that it read in the failing run. `None`
-    /// where both runs read from the same place, or that is not known.
+    /// Finds out whether a statement read, to compute what it wrote to `value`, from another place
+    /// in memory in the failing run than in the passing one. One execution in each run is compared:
+    /// `passing` and `failing` are the points from it to the next statement. If the places differ,
+    /// returns the origin of the value that the failing run read. `None` where both runs read from
+    /// the same place, or that is not known.
     ///
-    /// # Errors When the runs cannot be made.
+    /// # Errors
+    /// When the runs cannot be made.
     pub fn selected_origin(
         &mut self,
         [passing, failing]: [&[Point]; 2],

@@ -13,7 +13,7 @@ use super::mutants::{Code, Mutant, MutantKind, Patch};
 const STATEMENTS: usize = 3;
 
 /// Returns true if an instruction can be executed before or after others: it neither jumps nor
-/// changes the stack pointer itself. Calls count as such instructions.
+/// changes the stack pointer itself. A call is such an instruction, too.
 fn is_plain(it: &Instruction) -> bool {
     let follows = matches!(
         it.flow_control(),

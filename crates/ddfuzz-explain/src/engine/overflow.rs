@@ -141,7 +141,8 @@ impl Engine {
     /// faulting address, close behind the block, was computed from the pointer to the block. `None`
     /// where there is no such block. `history` says where the values of the crash came from.
     ///
-    /// # Errors When the run cannot be made.
+    /// # Errors
+    /// When the run cannot be made.
     pub(crate) fn beyond(&mut self, history: &History) -> Result<Option<Beyond>, EngineError> {
         let Some((recorded, last)) = history.moments.first() else {
             return Ok(None);

@@ -51,7 +51,8 @@ impl Engine {
     /// the function whose local variable it is: their addresses in the program's own code,
     /// innermost first. `None` if something has set any byte of it, or that is not known.
     ///
-    /// # Errors When the runs cannot be made.
+    /// # Errors
+    /// When the runs cannot be made.
     pub(super) fn unset_since(
         &mut self,
         (address, size): (u64, u64),

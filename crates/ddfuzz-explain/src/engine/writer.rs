@@ -128,7 +128,8 @@ impl Engine {
     /// point in it; the number in `from` is how often the run has reached the statement of `to` up
     /// to there.
     ///
-    /// # Errors When the run cannot be made, or does not reach the points.
+    /// # Errors
+    /// When the run cannot be made, or does not reach the points.
     pub fn writer(
         &mut self,
         side: Side,

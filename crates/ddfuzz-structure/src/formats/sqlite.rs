@@ -525,10 +525,10 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Makes each cell in `nodes` that `owned` has (by its label, an id in the file's tree) be deleted
-/// together with the group [`Owned::with`], such as an index with its table. If the cell is also
-/// deletable by itself ([`Owned::is_part`]), it stays so, and a new group around it takes that
-/// role.
+/// For each cell in `nodes` that `owned` has (by its label, an id in the file's tree): makes the
+/// cell be deleted together with the group [`Owned::with`], as an index is with its table. If the
+/// cell must also stay deletable by itself ([`Owned::is_part`]), a new group around it is deleted
+/// with that group instead.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };
