@@ -158,8 +158,8 @@ impl<'a> Bug<'a> {
         self.waiting().min_by_key(place)
     }
 
-    /// Returns the entry of the bug whose minimization is to begin or go on: one whose minimization
-    /// has begun, or else the one found first. `None` if an entry has a result already.
+    /// Returns the entry of the bug to minimize first: one whose minimization was begun and
+    /// interrupted, or else the one found first. `None` if an entry has a result already.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&'a Entry| {
             let found = entry.crash.found.as_ref();

@@ -50,7 +50,7 @@ pub struct RecordedSettings {
 }
 
 impl RecordedSettings {
-    /// Builds the record of the settings of a campaign that begins or goes on.
+    /// Builds the record of the settings of a campaign that begins or is resumed.
     pub(crate) fn of(settings: &Settings) -> RecordedSettings {
         let words = |source| {
             let words = settings.words.of(source);

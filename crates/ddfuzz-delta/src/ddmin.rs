@@ -82,8 +82,9 @@ impl Ddmin {
         Some(Candidate::cut(rule, &self.best, cuts))
     }
 
-    /// Moves on to the next subset, the next complement or a finer granularity, after a test that
-    /// did not fail.
+    /// After a test that did not fail, chooses the next test: that of the next subset or the next
+    /// complement. After the last of them, splits the configuration into twice as many subsets or,
+    /// if each has one unit, ends the search.
     fn advance(&mut self) {
         let last = self.parts - 1;
         match self.step {

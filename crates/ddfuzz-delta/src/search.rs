@@ -19,8 +19,8 @@ pub trait Search: Send {
     /// [`tell`](Search::tell) in between return the same candidate.
     fn next(&mut self) -> Option<Candidate>;
 
-    /// Receives the outcome of the test of the candidate that [`next`](Search::next) returned, and
-    /// moves the search on. After the end of the search it does nothing.
+    /// Receives the outcome of the test of the candidate that [`next`](Search::next) returned; only
+    /// then `next` returns another candidate. Does nothing after the end of the search.
     fn tell(&mut self, outcome: Outcome);
 
     /// Receives the hints of a run: facts that it reported besides its outcome. The caller passes

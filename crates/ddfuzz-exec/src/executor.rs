@@ -294,7 +294,7 @@ impl TimeLimit {
     /// time in steps of some milliseconds, so that a shorter limit would be inexact.
     pub const MIN_LEARNED: Duration = Duration::from_millis(50);
 
-    /// Returns time limits for a target whose runs, as far as known, take the CPU time `cpu`: ten
+    /// Returns time limits for a target whose runs have taken the CPU time `cpu` until now: ten
     /// times as much CPU time, at least [`TimeLimit::MIN_LEARNED`], and the wall time that
     /// [`Limits::with_cpu`] sets for such a limit.
     pub fn learned(cpu: Duration) -> TimeLimit {

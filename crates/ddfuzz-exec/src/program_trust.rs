@@ -118,7 +118,7 @@ impl Record {
 }
 
 /// What the runs of one program have shown about running many of its inputs in one process. All
-/// executors of the program share the record, which decides whether they may go on to do so.
+/// executors of the program share the record, which decides whether they may still do so.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 

@@ -177,10 +177,10 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns how much of `all`, the CPU time of all processes below the fork server, was used by
-    /// earlier runs; called when the present run is looked at for the first time. If its process
-    /// has made earlier runs, that is all of it, and otherwise the CPU time of dead processes:
-    /// those that were killed in earlier runs stay as zombies, because the fork server reaps only
+    /// Returns how much of `all`, the CPU time of all processes below the fork server, earlier runs
+    /// have used; called when the present run is looked at for the first time. That is all of it if
+    /// the run's process has made earlier runs. Otherwise it is the CPU time of dead processes,
+    /// because those that were killed in earlier runs stay as zombies: the fork server reaps only
     /// the child of its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {

@@ -108,7 +108,7 @@ pub fn start(
 }
 
 /// Starts `target` by the method of execution `way`. Each run has a new process and reports its
-/// coverage, as far as method and target can do so. Fails if the program is missing or cannot be
+/// coverage, if method and target support that. Fails if the program is missing or cannot be
 /// executed, or if the method does not work.
 pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
     let mut executor: Box<dyn Executor> = match way {

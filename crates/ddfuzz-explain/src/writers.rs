@@ -375,8 +375,8 @@ impl Runs {
         Some(start + found.start..start + found.end)
     }
 
-    /// Returns the address of the statement that decides that the two runs part: after `last`, the
-    /// last point that they share, each goes on in another way. `None` where that is not known.
+    /// Returns the address of the statement by whose decision the two runs execute different
+    /// statements after `last`, the last point that they share. `None` where that is not known.
     pub fn deciding(&self, last: &Matched) -> Option<u64> {
         let next = self.passing.points[last.passing + 1];
         let other = self.failing.points[last.failing + 1];

@@ -118,8 +118,8 @@ impl<T, R, F> Worker<'_, T, R, F> {
         self.goes_on().then(|| lock(self.tasks).next()).flatten()
     }
 
-    /// Returns true if this worker may go on, and false if it has to end; to be called within long
-    /// tasks. May wait while the workers of the pool are paused.
+    /// Returns true if this worker may continue its task, and false if it has to end; to be called
+    /// within long tasks. May wait while the workers of the pool are paused.
     pub fn goes_on(&self) -> bool {
         !self.over.load(Ordering::Relaxed) && (self.goes_on)()
     }

@@ -122,8 +122,8 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
     exported_on_top(snapshot).any(|name| functions.contains(&name))
 }
 
-/// Returns the names, as far as they are known, of the functions whose frames are on top of the
-/// innermost user frame: frames of the runtime (C library, sanitizer).
+/// Returns the names of the functions whose frames are on top of the innermost user frame: frames
+/// of the runtime (C library, sanitizer). Frames whose function is unknown are left out.
 fn exported_on_top(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
     let frames = snapshot.runtime_on_top().iter();
     frames.filter_map(|frame| frame.exported.as_deref())

@@ -390,8 +390,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Adds a suspected hang whose run has ended by itself to the corpus of the output directory.
-    /// Does so only if it was the first at its site and fuzzing is over; while fuzzing goes on, the
-    /// worker that submitted it gets the verdict and runs it again.
+    /// Does so only if it was the first at its site and fuzzing is over; before that, the worker
+    /// that submitted it gets the verdict and runs it again.
     fn add_to_corpus(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {
             true => lock(self.session.store)

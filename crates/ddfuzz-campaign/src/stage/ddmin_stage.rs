@@ -341,9 +341,9 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Reads and classifies the fuzzer's solutions that the stage has not processed yet. An error
-    /// of reading one is logged, and the others go on; an error of classifying one is returned as
-    /// the inner result. The outer error is one of LibAFL.
+    /// Reads and classifies the fuzzer's solutions that the stage has not processed yet. If one
+    /// cannot be read, logs that, and continues with the others; an error of classifying one is
+    /// returned as the inner result. The outer error is one of LibAFL.
     fn walk_solutions<EM, S>(
         &mut self,
         state: &mut S,

@@ -97,9 +97,9 @@ impl StudyEngine<'_> {
 
     /// Runs all worker threads on one utility, and commits the chunks (results of successive runs)
     /// that they report, in the order of the runs. When a time limit ends the runs, all chunks that
-    /// were begun are committed, and the next call of ddfuzz goes on behind them. Otherwise, the
-    /// chunks behind one that was cut short are dropped, and the next call makes their runs again,
-    /// so that results remain a function of the seed.
+    /// were begun are committed, and the next call of ddfuzz begins with the runs after them.
+    /// Otherwise, the chunks behind one that was cut short are dropped, and the next call makes
+    /// their runs again, so that results remain a function of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,

@@ -425,8 +425,8 @@ pub(super) struct KeptSet {
 }
 
 impl KeptSet {
-    /// Returns true if the coverage of the corpus is steady, as far as the cleanup has seen: each
-    /// input reaches the same features in each run, whatever inputs the same process has run
+    /// Returns true if the runs of the cleanup have shown no unsteady coverage in the corpus: each
+    /// input has reached the same features in each run, whatever inputs the same process had run
     /// before.
     pub fn is_steady(&self) -> bool {
         let steady = self.universe.as_ref();

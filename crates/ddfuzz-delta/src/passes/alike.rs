@@ -78,11 +78,11 @@ impl Alike {
         self.places(&Alike::watch(work)?, rest)
     }
 
-    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last and
-    /// that stand beside the same bytes as that run: beside the same byte before and after; else
-    /// the same one before; else the same one after. The first of these three conditions is taken
-    /// that at least [`WORTHWHILE`] ranges meet, and also enough of the deleted runs (twice as many
-    /// after each wrong guess). `None` if there is none.
+    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last, and
+    /// that stand beside the same bytes as that run: beside the same byte before and after it; or,
+    /// if that is not enough, the same one before; or the same one after. It is enough if at least
+    /// [`WORTHWHILE`] ranges are found, and if sufficiently many deleted runs are alike in this
+    /// way, too: two, and twice as many after each wrong guess. `None` if no way is enough.
     fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);

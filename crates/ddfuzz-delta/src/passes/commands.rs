@@ -224,8 +224,8 @@ impl Reader<'_> {
     }
 
     /// Ends open nodes of the tree, the innermost first, until only `depth` of them are open. They
-    /// end at the present position of the parser, without the blanks before it, as far as these
-    /// come after offset `start`.
+    /// end at the present position of the parser, or before the blanks in front of it, but not
+    /// before offset `start`.
     fn close(&mut self, depth: usize, start: usize) {
         let written = self.text[start..self.at].trim_ascii_end().len();
         self.tree.end_at(depth, start + written);

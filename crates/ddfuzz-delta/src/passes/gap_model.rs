@@ -156,8 +156,8 @@ impl Pattern {
         self.pairs.clear();
     }
 
-    /// Records that a guess of how the pattern of deleted and kept runs goes on was wrong: the next
-    /// guess requires twice as many repetitions of the pattern.
+    /// Records that a guess by the pattern of deleted and kept runs was wrong: the next guess
+    /// requires twice as many repetitions of the pattern.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
@@ -186,11 +186,10 @@ impl Pattern {
     }
 }
 
-/// Predicts how a sweep goes on that deletes units from the end to the front, if its runs of
-/// deleted and kept units repeat the pattern `period`. Returns, ascending, the ranges of `rest`,
-/// the units not reached yet, that it will probably delete. In the first pair of `period`, the
-/// sweep has found only the first unit of the kept run; the other units of that run are at the end
-/// of `rest`.
+/// Predicts which units a sweep from the end to the front will delete, if its runs of deleted and
+/// kept units repeat the pattern `period`. Returns, ascending, these ranges of `rest`, the units
+/// not reached yet. In the first pair of `period`, the sweep has found only the first unit of the
+/// kept run; the other units of that run are at the end of `rest`.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

@@ -23,8 +23,8 @@ const NEARLY: usize = 8;
 /// Maximum number of pieces into which a part of the text is divided that could not be deleted
 /// whole.
 const PIECES: usize = 4;
-/// Number of the last tests that are looked at to decide whether the pass goes on: together they
-/// must have deleted enough of the text ([`ENOUGH`]).
+/// Number of the last tests by which it is decided whether the pass continues: together they must
+/// have deleted enough of the text ([`ENOUGH`]).
 const RECENT: usize = 24;
 /// The deletion of large parts ends unless the last [`RECENT`] tests together have deleted at least
 /// the text's size, in bytes, divided by this number.

@@ -60,8 +60,8 @@ impl Jump {
         self.instruction.flow_control() == FlowControl::Return
     }
 
-    /// Returns `registers` changed so that the run goes on with the other decision: at the other
-    /// address after a jump, or with the returned 0 and 1 exchanged.
+    /// Returns `registers` changed so that the run takes the other decision: continues at the other
+    /// address after a jump, or has 1 in place of a returned 0, or the other way round.
     pub fn otherwise(&self, registers: &user_regs_struct) -> user_regs_struct {
         match self.returns() {
             true => user_regs_struct {

@@ -110,8 +110,8 @@ impl Engine {
 
     /// Searches the first use of the block that the failing run frees by its `nth` call of `free`
     /// (from 1). Returns the address of the use and those of the calls that led to it, innermost
-    /// first, as far as they are in the program's own code; empty if no use is seen. `None` if that
-    /// call does not return.
+    /// first; only those in the program's own code. Empty if no use is seen; `None` if the call of
+    /// `free` does not return.
     fn used_after_free(&mut self, nth: u64) -> Result<Option<Vec<u64>>, EngineError> {
         let Some((mut run, free)) = self.before_free()? else {
             return Ok(Some(Vec::new()));

@@ -356,8 +356,8 @@ impl Executed {
     }
 
     /// Returns the places that the instruction reads to compute the value that it writes, like
-    /// [`terms`](Executed::terms). Of a conditional move, returns only the operand that it took, as
-    /// far as the registers before the `next` instruction tell.
+    /// [`terms`](Executed::terms). Of a conditional move, returns only the operand that it took, if
+    /// the registers before the `next` instruction show which one.
     pub fn selected_terms(&self, next: Option<&Executed>) -> Vec<Value> {
         let terms = self.terms();
         let number = general(self.instruction.op0_register());

@@ -241,8 +241,8 @@ fn usable(run: &mut Run, block: u64) -> u64 {
 }
 
 /// Executes a call of `realloc` in place of the C library, so that it moves the block: allocates a
-/// new block, copies the content, frees the old block if `allocators.frees` is set, and lets the
-/// run go on after the call, with the new address as its result. `registers` are those at the call.
+/// new block, copies the content, frees the old block if `allocators.frees` is set, and puts the
+/// run behind the call, with the new address as its result. `registers` are those at the call.
 /// `Some` if this was done; `None` if no memory is left: the run is then unchanged.
 fn move_block(
     run: &mut Run,

@@ -335,7 +335,7 @@ impl Engine {
     }
 
     /// Records instructions as [`record`](Engine::record) does, but always in a new run of the side
-    /// `side`. The recording begins at the first of `points`. Without `is_bounded` it goes on to
+    /// `side`. The recording begins at the first of `points`. Without `is_bounded` it extends to
     /// the crash, and is empty if that takes `most` instructions or more.
     fn record_anew(
         &mut self,

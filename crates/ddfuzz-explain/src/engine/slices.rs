@@ -18,8 +18,8 @@ use crate::slice::{CallTree, Slice, Stopped, find_slice};
 /// Largest number of events (executions of statements) of a run for which a critical slice is
 /// searched; for more, there is no search.
 pub const MOST_EVENTS: usize = 2000;
-/// After a run was stopped at this many statements and function entries, no more of its stops are
-/// recorded, and it goes on to its end.
+/// After a run was stopped at this many statements and function entries, it runs to its end without
+/// further stops, and none of these is recorded.
 const COUNTED: usize = 100_000;
 
 /// What the statements that a critical slice keeps have to reproduce: all output of the run,

@@ -50,11 +50,11 @@ impl TestCost {
         costs.push_back(cost);
     }
 
-    /// Checks whether workers should run predicted tests ahead now: whether most of the last tests
-    /// took at least the wall time given to `new`. Half of that time suffices if workers do so
-    /// already, because the search is cloned whenever they begin. The first few tests must take
-    /// longer, because a single slow one may have waited for a processor. `fresh`: tests in fresh
-    /// processes are asked for.
+    /// Returns true if workers should run predicted tests ahead now, that is, if most of the last
+    /// tests took at least the wall time given to `new`. If workers do so already, half of that
+    /// time suffices, because each new beginning would clone the search. The first few tests must
+    /// take longer, because a single slow one may have waited for a processor. `fresh`: tests in
+    /// fresh processes are asked for, which are measured separately.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let costs = match fresh && !self.fresh.is_empty() {
             true => &self.fresh,

@@ -172,7 +172,8 @@ impl Drop for StagedFolder {
     }
 }
 
-/// Gives the file or folder at `path` the owner and group in `from`, as far as this process may.
+/// Gives the file or folder at `path` the owner and group in `from`, or only the group if this
+/// process may not set the owner. Errors are ignored.
 fn take_owner(path: &Path, from: &fs::Metadata) {
     let is = fs::symlink_metadata(path).map(|is| (is.uid(), is.gid()));
     if is.is_ok_and(|is| is != (from.uid(), from.gid())) {

@@ -384,8 +384,8 @@ impl StuckCall {
         }
     }
 
-    /// Checks whether the search for the call that does not return has come to the outermost frame
-    /// that could be read, although the stack goes on.
+    /// Returns true if the search for the call that does not return has come to the outermost frame
+    /// that could be read, although the stack has further frames.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }

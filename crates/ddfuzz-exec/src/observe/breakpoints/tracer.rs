@@ -124,7 +124,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Handles the first stop of a new thread or process of the traced program. If its parent has
-    /// announced it as a process, it goes on without breakpoints and untraced. Otherwise it stays
+    /// announced it as a process, lets it run without breakpoints and untraced. Otherwise it stays
     /// stopped until its parent says what it is.
     fn handle_start(&mut self, tid: Pid) {
         if self.forked.remove(&tid) {
