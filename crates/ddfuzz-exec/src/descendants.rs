@@ -82,8 +82,8 @@ impl TreeExecutor {
     }
 
     /// Runs the target on `input` and traces all processes of the run, and tries this again if it
-    /// fails. `None` if all tries failed, or the system refuses to trace; then no later run is
-    /// traced either.
+    /// fails. Returns what the tracer has seen; `None` if all tries failed, or the system refuses
+    /// to trace, after which no later run is traced either.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -284,8 +284,9 @@ enum TracerMessage {
     Gone(TreeOutcome),
 }
 
-/// Runs the target on `input` with its process tree traced; `None` if the system refuses to trace.
-/// Fails when the target cannot be started, or when its fork server or tracer breaks.
+/// Runs the target on `input` with its process tree traced, and returns what the tracer has seen;
+/// `None` if the system refuses to trace. Fails when the target cannot be started, or when its fork
+/// server or tracer breaks.
 fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
     let process = target.start(input, false)?;
     let Some((tracer, news)) = seize(&process)? else {

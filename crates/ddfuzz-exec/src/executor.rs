@@ -19,8 +19,8 @@ pub trait Executor: Send {
     /// the server that runs it, cannot be started or breaks its protocol.
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
 
-    /// Runs the target once on `input` in a new process; `None` if this executor cannot. Fails as
-    /// [`run`](Executor::run) does.
+    /// Runs the target once on `input` in a new process, and returns the run; `None`, without a
+    /// run, if this executor can only use a shared process. Fails as [`run`](Executor::run) does.
     fn run_fresh(&mut self, input: &[u8]) -> Result<Option<Run>, ExecError> {
         match self.freshness() {
             Freshness::Fresh => self.run(input).map(Some),

@@ -447,8 +447,9 @@ pub(crate) fn await_hello(
     Ok((Pid::from_raw(hello.0), hello.1))
 }
 
-/// Receives the opened scratch directory of the target from its supervisor, where ddfuzz cannot see
-/// the directory, because only the fork server's mount namespace shows it; `None` elsewhere.
+/// Returns the target's scratch directory, opened, where ddfuzz cannot see the directory, because
+/// only the fork server's mount namespace shows it: receives it from the supervisor. `None` where
+/// ddfuzz can see it.
 pub(crate) fn hidden_scratch(
     launch: &Launch,
     supervisor: &Supervisor,

@@ -179,8 +179,8 @@ impl SharedServerExecutor {
     }
 
     /// Runs `input` on the fork server that also makes the tracer's runs, with `flags` in the
-    /// request. `None` if this server does not fork the loaded program, or if the search has got a
-    /// server of its own.
+    /// request, and returns the run. `None`, without a run, if this server does not fork the loaded
+    /// program, or if the search has got a server of its own.
     fn run_shared(&mut self, input: &[u8], flags: u64) -> Result<Option<Run>, ExecError> {
         let mut server = self.of.lock();
         if self.own.is_some() || server.server.is_some() && server.mode != ServerMode::Forking {

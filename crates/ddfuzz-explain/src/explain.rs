@@ -276,9 +276,9 @@ impl<'a> Explaining<'a> {
     }
 
     /// Stores in the result which mutants of the program avert the failure. The mutants are
-    /// compared with the program in runs of other inputs: of ones close to the failing and to a
-    /// passing input. That is `passing`, or if a pattern tells wrong output, the passing input that
-    /// the user gave, if any.
+    /// compared with the program in runs of other inputs, which are close to the failing input or
+    /// to a passing one. The passing one is `passing` or, if a pattern tells wrong output, the
+    /// passing input that the user gave, if any.
     fn mutants(
         &mut self,
         engine: &mut Engine,

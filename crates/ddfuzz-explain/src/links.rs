@@ -122,10 +122,10 @@ fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Splits each link of the chain whose variable changes its values while it carries the failure.
-/// The first link keeps the earlier values; the second has the values at the last point of the link
-/// at which the variable, set to its failing value, was seen to make the passing run fail alone, or
-/// else those at the last point of the link.
+/// Returns the links of the chain, in which each link whose variable changes its values while it
+/// carries the failure is split. The first link keeps the earlier values; the second has the values
+/// at the last point of the link at which the variable, set to its failing value, was seen to make
+/// the passing run fail alone, or else those at the last point of the link.
 ///
 /// # Errors
 /// When the experiments cannot be made.

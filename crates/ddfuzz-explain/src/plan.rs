@@ -45,8 +45,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Restricts the plan's writes of bytes into memory to the addresses for which `keeps` is true;
-    /// such writes are split into single bytes. All other writes stay.
+    /// Returns the plan with its writes of bytes into memory restricted to the addresses for which
+    /// `keeps` is true; such writes are split into single bytes. All other writes stay.
     pub fn restricted(mut self, keeps: impl Fn(u64) -> bool) -> Plan {
         let mut writes = Vec::new();
         for write in self.writes {

@@ -8,9 +8,9 @@ use ddfuzz_exec::Target;
 /// command line, so that the stacks of two targets begin at the same address.
 const FILLER: &str = "DDFUZZ_FILLER";
 
-/// Adds environment variables to two targets with different arguments, so that the arguments and
-/// environments of both have equally many strings and bytes. The kernel puts these on the stack
-/// first, so the stack addresses of both runs are then equal.
+/// Returns the two targets, which have different arguments, with environment variables added so
+/// that the arguments and environments of both have equally many strings and bytes. The kernel puts
+/// these on the stack first, so the stack addresses of both runs are then equal.
 pub fn equally_long(mut one: Target, mut other: Target) -> (Target, Target) {
     let count = |target: &Target| target.args.len();
     let most = count(&one).max(count(&other));

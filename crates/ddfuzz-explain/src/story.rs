@@ -79,7 +79,7 @@ pub fn text(it: &Explanation) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Writes the points of the runs at which states were compared, one a line.
+/// Returns a text with the points of the runs at which states were compared, one a line.
 pub fn points(it: &Explanation) -> String {
     let points = &it.points;
     let mut text = format!(
@@ -108,7 +108,7 @@ pub fn points(it: &Explanation) -> String {
     text
 }
 
-/// Writes the first line of an explanation: what failed, and where.
+/// Returns the first line of an explanation: what failed, and where.
 pub fn headline(it: &Explanation) -> String {
     let crash = &it.crash;
     let place = match (&crash.function, &crash.file, crash.line) {
@@ -604,7 +604,7 @@ fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     all
 }
 
-/// Writes numbered rows of text with aligned columns, one a line.
+/// Returns rows of text, numbered and with aligned columns, one a line.
 fn aligned(rows: &[(usize, [String; 4])]) -> Vec<String> {
     let width = |column: usize| {
         let widths = rows.iter().map(|(_, row)| row[column].chars().count());

@@ -570,8 +570,8 @@ pub trait CrashClassifier: Send {
     }
 
     /// Runs `input` without a tracer, several times, after it has crashed but did not crash under a
-    /// tracer; computes the class and keys of its crash. `None` if one of these runs does not
-    /// crash.
+    /// tracer. Returns the class and keys of its crash; `None` if one of these runs does not crash.
+    /// By default, makes no run and returns `None`.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -586,8 +586,8 @@ pub trait CrashClassifier: Send {
         ended.is_suspect(crash_exit)
     }
 
-    /// Runs `input` under a tracer and makes the whole record of its crash; `None` if the crash did
-    /// not occur again.
+    /// Runs `input` under a tracer, and returns the whole record of its crash; `None` if the crash
+    /// did not occur again.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.

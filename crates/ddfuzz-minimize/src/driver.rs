@@ -513,15 +513,16 @@ pub(super) fn callback_failed(what: &'static str) -> impl FnOnce(CallbackError) 
 
 /// Produces the lines of a log one by one, and can continue a log that ended because of a budget.
 pub(super) trait Lines {
-    /// Produces the next line of the log, and runs the target if needed; `None` after the end line.
+    /// Produces and returns the next line of the log, for which it runs the target if needed;
+    /// `None` after the end line.
     fn next_line(&mut self) -> Result<Option<Line>, MinimizeError>;
 
     /// Continues the search if the log ended only because a budget smaller than the present one was
     /// used up. Returns `true` if the search continues.
     fn continue_with_budget(&mut self) -> bool;
 
-    /// Produces the next line like `next_line`; if the log has ended because of a smaller budget,
-    /// continues the search first.
+    /// Produces and returns the next line of the log like `next_line`; if the log has ended because
+    /// of a smaller budget, continues the search first.
     fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
         match self.next_line()? {
             None if self.continue_with_budget() => self.next_line(),

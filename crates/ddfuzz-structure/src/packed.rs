@@ -198,7 +198,7 @@ impl Codec {
         }
     }
 
-    /// Writes `content` without compression, in the form of this method: in stored blocks of
+    /// Returns `content` without compression, in the form of this method: in stored blocks of
     /// deflate, with zlib's header and checksum for zlib, or in uncompressed chunks of LZMA2.
     fn store(self, content: &[u8]) -> Vec<u8> {
         let mut stored = match self {
@@ -239,8 +239,8 @@ const PLAIN_ROW: u8 = 0;
 const ABOVE_ROW: u8 = 2;
 
 /// Undoes the row filters of `rows`, each a filter type and `columns` bytes, and appends the
-/// resulting bytes to `content`; `None` if a row has another filter type than the two that are
-/// known.
+/// resulting bytes to `content`. `None` if a row has another filter type than the two that are
+/// known; else `Some`.
 fn unpredict(content: &mut Vec<u8>, rows: &[u8], columns: usize) -> Option<()> {
     let mut above = vec![0; columns];
     for row in rows.chunks(columns.checked_add(1)?) {
@@ -301,7 +301,7 @@ fn pack_lzma(content: &[u8], dictionary: u32) -> Option<Vec<u8>> {
     writer.finish().ok()
 }
 
-/// Writes bytes as chunks of LZMA2 that are not compressed; the first one resets the dictionary.
+/// Returns bytes as chunks of LZMA2 that are not compressed; the first one resets the dictionary.
 fn store_lzma(content: &[u8]) -> Vec<u8> {
     let mut stored = Vec::new();
     for (index, chunk) in content.chunks(1 << 16).enumerate() {

@@ -143,9 +143,9 @@ fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
 /// Maximum number of functions in the cycle of a recursion whose repetitions are folded.
 const LONGEST_CYCLE: usize = 10;
 
-/// Folds recursion in a list of stack frames: adjacent repetitions of a cycle of 1 to 10 frames
-/// become one, shortest cycles first, so that the depth of the recursion does not matter. `same`:
-/// whether two frames count as equal.
+/// Returns a list of stack frames in which recursion is folded: adjacent repetitions of a cycle of
+/// 1 to 10 frames become one, shortest cycles first, so that the depth of the recursion does not
+/// matter. `same`: whether two frames count as equal.
 pub fn fold_cycles<T>(mut frames: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<T> {
     for length in 1..=LONGEST_CYCLE {
         let mut folded: Vec<T> = Vec::with_capacity(frames.len());

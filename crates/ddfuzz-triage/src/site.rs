@@ -181,8 +181,8 @@ pub fn short_function(name: &str) -> String {
     folded(name)
 }
 
-/// Replaces the generic arguments in the name of a function by `<…>`. A leading type (`<A<B> as
-/// C>::f`) and C++ operators that contain `<` or `>` are kept.
+/// Returns the name of a function with `<…>` in place of its generic arguments. A leading type
+/// (`<A<B> as C>::f`) and C++ operators that contain `<` or `>` are kept.
 fn folded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;

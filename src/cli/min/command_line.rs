@@ -413,7 +413,8 @@ fn time_of(log: &Path, jobs: usize) -> Duration {
 impl CallMinimization<'_> {
     /// Minimizes one part of the command line with all others fixed: the one of the kind `part`
     /// with the index `at`. Continues that search if the file `log` exists. `start`: first line of
-    /// a new log. `file`: the file with the current input; `None` if there is none.
+    /// a new log. `file`: the file with the current input; `None` if there is none. Returns the
+    /// finished search, and its result for JSON.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,

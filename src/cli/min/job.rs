@@ -270,7 +270,7 @@ fn is_empty_file(path: &Path) -> bool {
 }
 
 /// Runs `ddfuzz min --test`: minimizes the input at `path` as long as the interestingness test
-/// `script` accepts it.
+/// `script` accepts it. Returns the finished minimization, and its result for JSON.
 pub(super) fn minimize_by_test(
     script: &Path,
     args: &MinArgs,

@@ -149,9 +149,10 @@ impl Facts {
             .collect()
     }
 
-    /// Orders the changes `left` by similarity: after each comes the one of the rest that has the
-    /// most rare identifiers in common with it. An identifier is rare if at most `MOST_USERS`
-    /// changes mention it. Fewer than three or more than `MOST_CHAINED` changes keep their order.
+    /// Returns the changes `left` ordered by similarity: after each comes the one of the rest that
+    /// has the most rare identifiers in common with it. An identifier is rare if at most
+    /// `MOST_USERS` changes mention it. Fewer than three or more than `MOST_CHAINED` changes keep
+    /// their order.
     fn chained(&self, mut left: Vec<usize>) -> Vec<usize> {
         if !(3..=MOST_CHAINED).contains(&left.len()) {
             return left;

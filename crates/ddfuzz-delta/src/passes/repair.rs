@@ -51,8 +51,9 @@ pub(super) struct Repair {
 }
 
 impl Repair {
-    /// Tests the current best text without one byte in its middle, and learns which corrections of
-    /// numbers (such as lengths) make it fail again; `None` if no corrections do.
+    /// Tests the current best text without one byte in its middle, to learn which corrections of
+    /// numbers (such as lengths) make it fail again. Returns the repair that makes these
+    /// corrections from now on; `None` if no corrections make the text fail.
     pub async fn learn(work: &mut CurrentBest) -> Option<Repair> {
         let mut repair = Repair::default();
         for part in [4, 2, 3] {

@@ -27,8 +27,8 @@ const NODES_PER_ERROR: usize = 8;
 
 /// Name, in logs, of the pass that replaces nodes of a syntax tree by nodes inside of them.
 const RAISE: &str = "raise";
-/// Name, in logs, of the pass that replaces nodes of a syntax tree by the shortest text that may
-/// stand for their kind.
+/// Name, in logs, of the pass that replaces nodes of a syntax tree by the shortest text of a node
+/// of the same kind.
 const LEAST: &str = "least";
 
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.

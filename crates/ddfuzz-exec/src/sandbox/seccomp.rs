@@ -171,8 +171,8 @@ fn refuse_others(program: BpfProgram) -> BpfProgram {
     filter
 }
 
-/// Writes the seccomp filters to a memory file for the launcher, each preceded by the number of its
-/// instructions. `None` where there are no filters for this processor.
+/// Returns a memory file for the launcher with the seccomp filters, each preceded by the number of
+/// its instructions. `None` where there are no filters for this processor.
 pub(super) fn file() -> io::Result<Option<OwnedFd>> {
     let Some(filters) = filters().map_err(io::Error::other)? else {
         return Ok(None);

@@ -58,7 +58,7 @@ impl ServerExecutor {
     }
 
     /// Runs one input, as a whole call of the executor, in a new process that the server forks, not
-    /// in the runner (the process that makes many runs).
+    /// in the runner (the process that makes many runs). Returns a list with the one run.
     pub(crate) fn run_by_fork(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         self.begin_call();
         let run = self.run_forked(input)?;

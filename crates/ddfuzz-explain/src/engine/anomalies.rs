@@ -86,8 +86,9 @@ fn stored(executed: &Executed) -> Option<u64> {
 }
 
 impl<'a> Observed<'a> {
-    /// Prepares a recording for the search for odd instructions. `dependences` says which
-    /// instructions depend on which, `is_user` whether an address is in the program's own code.
+    /// Makes, of a recorded run, what the search for odd instructions needs. `dependences` says
+    /// which instructions depend on which, `is_user` whether an address is in the program's own
+    /// code.
     pub fn new(
         recorded: &'a Recorded,
         dependences: &'a Dependences,

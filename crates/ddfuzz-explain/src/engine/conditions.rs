@@ -301,7 +301,8 @@ impl Profile {
 mod tests {
     use super::*;
 
-    /// The profile of a run of `code` at 0x1000, in which each condition has compared `values`.
+    /// Returns the profile of a run of `code` at 0x1000, in which each condition has compared
+    /// `values`.
     fn profile(code: &[u8], values: &[u64]) -> Profile {
         let code = Code::new(code.to_vec(), 0x1000);
         let mut profile = Profile {

@@ -580,7 +580,7 @@ fn kept(before: &[u8], after: &[u8]) -> usize {
     (kept * 8).checked_div(lines.len()).unwrap_or(8)
 }
 
-/// Makes the change of registers that the mutant `patch` stands for, before its instruction runs.
+/// Changes the registers of a process as the mutant `patch` says, before its instruction runs.
 fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     match patch {
         Patch::Exchange(_, [one, other]) => {

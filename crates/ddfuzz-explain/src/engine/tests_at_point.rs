@@ -208,8 +208,9 @@ impl Engine {
         Ok(stand.run.process.set_breakpoint(address)?)
     }
 
-    /// Forks the run, lets `act` work with the fork, and kills it. `None` where the fork did what
-    /// cannot be followed, such as starting a thread; that is no error.
+    /// Forks the run, lets `act` work with the fork, kills the fork, and returns the result of
+    /// `act`. `None` where the fork did what cannot be followed, such as starting a thread; that is
+    /// no error.
     pub(crate) fn in_new_fork<T>(
         &mut self,
         stand: &mut Stand,

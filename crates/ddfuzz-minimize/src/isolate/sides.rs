@@ -341,10 +341,10 @@ impl Sides {
         })
     }
 
-    /// Returns the test that `neighbour` stands for: the rule of delta debugging by which the
-    /// search would make it, and the configuration (set of deltas), which is the passing side with
-    /// one more delta or the failing side with one less. Takes time in proportion to the number of
-    /// ranges of that side.
+    /// Returns the test by which `neighbour` is examined: the kind of step of delta debugging by
+    /// which the search would make it, and the configuration (set of deltas), which is the passing
+    /// side with one more delta or the failing side with one less. Takes time in proportion to the
+    /// number of ranges of that side.
     pub fn tested(&self, neighbour: Neighbour) -> (Rule, Config) {
         let single = |delta: usize| Config::all(delta + 1).minus(&Config::all(delta));
         let config = match neighbour {

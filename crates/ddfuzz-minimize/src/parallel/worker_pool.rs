@@ -167,8 +167,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         Some(id)
     }
 
-    /// Waits for the answer of the job `id`; `None` if there will be none, because the oracle or
-    /// its worker failed.
+    /// Waits for the answer of the job `id`, and returns it; `None` if there will be none, because
+    /// the oracle or its worker failed.
     fn wait(&mut self, id: u64) -> Option<Answer> {
         loop {
             if let Some(answer) = self.jobs.collect(id) {

@@ -333,8 +333,9 @@ impl Stack {
         }
     }
 
-    /// Folds consecutive frames of runtimes (libc, sanitizer, …) into one line each; a stack
-    /// without user functions is not folded.
+    /// Returns the lines in which the stack is shown, with consecutive frames of runtimes (libc,
+    /// sanitizer, …) folded into one line each. If the stack has no user functions, nothing is
+    /// folded.
     fn folded(&self) -> Vec<Shown<'_>> {
         let mut shown: Vec<Shown<'_>> = Vec::new();
         for (index, frame) in self.frames.iter().enumerate() {
@@ -376,8 +377,8 @@ impl Stack {
         frames.collect()
     }
 
-    /// Replaces, in the lines of a formatted stack, repeated cycles of a recursion by one cycle and
-    /// a count.
+    /// Returns the lines `shown` of a formatted stack, with one cycle and a count in place of the
+    /// repeated cycles of a recursion.
     fn without_cycles<'a>(&self, shown: Vec<Shown<'a>>) -> Vec<Shown<'a>> {
         let names: Vec<String> = shown.iter().map(|one| self.identity(one)).collect();
         let repetitions = |at: usize, cycle: usize| {

@@ -392,8 +392,8 @@ impl<'a> Layout<'a> {
         Some((nodes, table.at - at))
     }
 
-    /// Reads the next item of `table`, as `item` describes it, and appends its nodes to `nodes`;
-    /// `None` if it cannot be read.
+    /// Reads the next item of `table`, as `item` describes it, and appends its nodes to `nodes`.
+    /// `Some` if that is done; `None` if the item cannot be read.
     fn item(
         &mut self,
         reader: &mut Reader,

@@ -205,8 +205,8 @@ impl Cell {
     }
 }
 
-/// Completes a cell whose content ends at offset `end` of the page `bytes`, with the bytes that
-/// fill it up to the minimum size of 4 bytes; `None` if the page ends before.
+/// Returns the completed cell whose content ends at offset `end` of the page `bytes`: adds the
+/// bytes that fill it up to the minimum size of 4 bytes. `None` if the page ends before.
 fn finish(mut cell: Cell, bytes: &[u8], end: usize) -> Option<Cell> {
     let start = cell.place.start;
     let full = end.max(start + LEAST);

@@ -263,7 +263,8 @@ struct Target<'a> {
 
 impl Target<'_> {
     /// Writes the b-tree of `entries`, which are rows of a table (`is_table`) or entries of an
-    /// index, with the page `root` as its root; `None` if it would be too deep.
+    /// index, with the page `root` as its root. `Some` if that is done; `None` if the tree would be
+    /// too deep.
     fn tree(&mut self, is_table: bool, entries: &[Entry], root: usize) -> Option<()> {
         let cells = entries.iter().map(|entry| Cell {
             child: None,

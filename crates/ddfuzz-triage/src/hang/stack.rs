@@ -49,7 +49,7 @@ impl Level {
     }
 
     /// Sets a breakpoint at the address `pc` in the function that this call executes, in the
-    /// process of the stopped thread `tid`. The breakpoint remembers the stack pointer of this
+    /// process of the stopped thread `tid`, and returns it. It remembers the stack pointer of this
     /// call, by which deeper calls of the same function are told from it. `None` where it cannot be
     /// set.
     pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {

@@ -250,9 +250,9 @@ impl Tracer<'_> {
         true
     }
 
-    /// Stops the thread `tid` and reads its stack. If the stack cannot be read completely, lets the
-    /// thread run on and tries again, up to five times; the stack of the last attempt may be
-    /// incomplete.
+    /// Stops the thread `tid` and reads its stack; returns the stopped thread and the stack. If the
+    /// stack cannot be read completely, lets the thread run for a moment and tries again, up to
+    /// five times; the stack of the last attempt may be incomplete.
     pub(super) fn readable_stack(&mut self, tid: Pid) -> nix::Result<(StoppedThread, Stack)> {
         let mut reading = 1;
         loop {

@@ -177,7 +177,7 @@ pub fn message(text: &str) -> Option<String> {
     (!kept.is_empty()).then(|| shortened(&kept, LONGEST))
 }
 
-/// Cuts a text to `most` characters, and puts `…` at the end if something was cut.
+/// Returns a text cut to `most` characters, with `…` at the end if something was cut.
 fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most - 1) {
         Some((end, last)) if end + last.len_utf8() < text.len() => format!("{}…", &text[..end]),
@@ -256,7 +256,8 @@ pub(crate) fn shown_line(stderr: &[u8]) -> Option<String> {
     Some(printable(last.trim()).chars().take(SHOWN).collect())
 }
 
-/// Removes decimal and `0x` numbers from a text, because they often are addresses or lengths.
+/// Returns a text without its decimal and `0x` numbers, because they often are addresses or
+/// lengths.
 pub fn without_numbers(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;

@@ -176,9 +176,9 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Reads the input, as pieces (ranges of the original, and new bytes), from the present
-    /// position up to the position `to`, in bytes. Appends the pieces read to `kept`, if given.
-    /// `None` if `to` is after the end of the input or before the present position.
+    /// Moves the reader of the input's pieces (ranges of the original, and new bytes) from the
+    /// present position up to the position `to`, in bytes. Appends the pieces in between to `kept`,
+    /// if given. `None` if `to` is after the end of the input.
     fn take(&mut self, to: usize, mut kept: Option<&mut Vec<Piece>>) -> Option<()> {
         if to < self.at {
             return None;

@@ -461,7 +461,8 @@ impl Summary {
     }
 }
 
-/// Summarizes all rows of utilities, separately for each machine if a utility was run on several.
+/// Returns a summary of all rows of utilities, or one for each machine if a utility was run on
+/// several.
 pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     let names: BTreeSet<&str> = rows.iter().map(|row| row.utility.as_str()).collect();
     let on_hosts: BTreeSet<(&str, &str)> = (rows.iter())
