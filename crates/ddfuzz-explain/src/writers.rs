@@ -30,7 +30,7 @@ impl Runs {
     /// the difference in the variable. Searches the failing run from the previous link's last point
     /// to this link's point. If nothing wrote it there, takes the statement by which only the
     /// passing run wrote it between these points, or else the last write since the failing run
-    /// began.
+    /// began. `None` if no write is found, or if the program does what cannot be followed.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -290,7 +290,7 @@ fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
 }
 
 /// Parses a line of a sanitizer's report about a heap block: `0 bytes to the right of 10-byte
-/// region [0x602000000010,0x60200000001a)`.
+/// region [0x602000000010,0x60200000001a)`. `None` for any other line.
 fn block(text: &str) -> Option<ReportObject> {
     let (before, _) = text.split_once("-byte region [")?;
     let (where_to, size) = before.rsplit_once(' ')?;

@@ -272,9 +272,10 @@ impl CallMinimization<'_> {
         tests == Some(0) || time == Some(Duration::ZERO)
     }
 
-    /// Combines the searches of all parts of the command line into one result. It is called
-    /// 1-minimal if `settled` is true (no part needs a further search) and the last search of each
-    /// part has proved that. `before` is the original target. Fails if there was nothing to search.
+    /// Combines the searches of all parts of the command line into one result, and returns the last
+    /// search with it. The result is called 1-minimal if `settled` is true (no part needs a further
+    /// search) and the last search of each part has proved that. `before` is the original target.
+    /// Fails if there was nothing to search.
     fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
         let Some(last) = self.done.last() else {
             let message = "there is nothing to minimize: no input is given, and there are no \

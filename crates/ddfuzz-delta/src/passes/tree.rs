@@ -209,7 +209,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Tree> {
 }
 
 /// Parses a text into the tree of its brackets, like [`parse`], but also takes the angle brackets
-/// at the positions `angles`, which must ascend, for brackets.
+/// at the positions `angles`, which must ascend, for brackets. `None` if the brackets do not match.
 pub(super) fn parse_with(text: &[u8], angles: &[usize]) -> Option<Tree> {
     let strict = |quotes| Parser::new(text, quotes, Vec::new(), angles).run();
     let lenient = |quotes| Parser::new(text, quotes, unmatched(text, quotes)?, angles).run();

@@ -47,7 +47,7 @@ impl Function {
 
 impl DebugInfo {
     /// Returns the name of the function whose code is at `pc`, an address in the file: that of an
-    /// inlined function, if the code comes from one.
+    /// inlined function, if the code comes from one. `None` if no function is known there.
     pub fn name_at(&self, pc: u64) -> Option<&str> {
         let Some(function) = self.function(pc) else {
             let after = self.code_symbols.partition_point(|it| it.0.start <= pc);

@@ -199,7 +199,7 @@ impl DebugInfo {
         reading.finish(&file)
     }
 
-    /// Returns the function that contains `pc`, an address in the file.
+    /// Returns the function that contains `pc`, an address in the file; `None` if none does.
     pub fn function(&self, pc: u64) -> Option<&Function> {
         let behind = self
             .by_address

@@ -210,7 +210,8 @@ impl Executed {
         used.any(|it| is_write(it.access()) && general(it.register()) == Some(register))
     }
 
-    /// Returns address and size in bytes of the memory that the instruction reads.
+    /// Returns address and size in bytes of the memory that the instruction reads; `None` if it
+    /// reads none.
     pub fn read(&self) -> Option<(u64, u64)> {
         self.memory(is_read)
     }

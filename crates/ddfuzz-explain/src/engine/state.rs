@@ -47,7 +47,8 @@ impl Modules {
     }
 
     /// Returns the unwind table of the module at `address`, with the module's bias: the difference
-    /// between addresses in the process and in the file.
+    /// between addresses in the process and in the file. `None` if no module is there, or its table
+    /// cannot be read.
     fn at(&mut self, address: u64) -> Option<(&mut UnwindTable, u64)> {
         let found = self
             .mapped

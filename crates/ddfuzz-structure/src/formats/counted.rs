@@ -387,8 +387,8 @@ fn whole(reader: &mut Reader, text: &[u8], read: ReadValue) -> Option<Vec<Node>>
     (size == text.len() && text.contains(&b':')).then_some(nodes)
 }
 
-/// Makes a value of `nodes`, which take `size` bytes in the file. Searches may replace a value that
-/// contains it by it.
+/// Makes a value of `nodes`, which take `size` bytes in the file; always `Some`. Searches may
+/// replace a value that contains this one by it.
 fn item(reader: &mut Reader, nodes: Vec<Node>, size: usize) -> Option<Value> {
     Some((vec![Group::item(reader.label(), nodes).into()], size))
 }
@@ -480,7 +480,8 @@ fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
 }
 
 /// Reads a list or dictionary of bencode up to the byte `end`. `each` successive values become one
-/// deletable part: 1 in a list, 2 (key and value) in a dictionary.
+/// deletable part: 1 in a list, 2 (key and value) in a dictionary. `None` if a value or the end
+/// cannot be read, or the file has too many parts.
 fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value> {
     let (parts, size) = values(reader, &text[1..], end, each, bencode_value)?;
     let mut nodes = vec![Node::fixed(&text[..1])];

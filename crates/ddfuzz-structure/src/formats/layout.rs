@@ -348,7 +348,8 @@ impl<'a> Layout<'a> {
         Some((nodes, size))
     }
 
-    /// Reads the subtable at offset `at` of the present lookup; returns its nodes and its size.
+    /// Reads the subtable at offset `at` of the present lookup; returns its nodes and its size in
+    /// bytes, `None` if its type is unknown or it cannot be read.
     fn subtable(
         &mut self,
         reader: &mut Reader,

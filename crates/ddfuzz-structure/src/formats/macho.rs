@@ -192,7 +192,8 @@ impl MachO<'_> {
     }
 
     /// Makes the group of nodes of the section's entry at offset `at`, and regions of the section's
-    /// bytes and of its relocations. The entry is deleted together with the bytes.
+    /// bytes and of its relocations. The entry is deleted together with the bytes. `None` if the
+    /// file ends before the entry does.
     fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
         let [size, offset, relocations, count] = self.layout.section_fields;
         let start = self.object.size(at + offset.0, offset.1)?;

@@ -165,7 +165,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the b-tree whose root is the page `root`; returns its kind, and its rows or entries in
-    /// order.
+    /// order. `None` if it is too deep or cannot be read.
     fn tree(&mut self, root: usize) -> Option<(Kind, Vec<Entry>)> {
         let mut entries = Vec::new();
         let kind = self.tree_page(root, DEEPEST, &mut entries)?;

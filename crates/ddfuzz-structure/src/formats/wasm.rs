@@ -339,9 +339,10 @@ impl Module<'_> {
         Some((nodes, end))
     }
 
-    /// Reads the body of a function in the code section: its size, its locals, and its
-    /// instructions, in which the indices of called functions are numbers that are computed anew.
-    /// From the first unknown instruction on, the body is a payload (changeable bytes).
+    /// Reads the body of a function in the code section at offset `at`: its size, its locals, and
+    /// its instructions, in which the indices of called functions are numbers that are computed
+    /// anew. From the first unknown instruction on, the body is a payload (changeable bytes).
+    /// Returns the nodes with the offset after the body; `None` if the text ends before it does.
     fn body(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
         let (size, start) = number(text, at)?;
         let end = skip(text, start, size)?;
@@ -383,7 +384,8 @@ impl Module<'_> {
 type Item = (Vec<Node>, usize);
 
 /// Reads the function type at offset `at`: the types of parameters and of results, each after their
-/// count.
+/// count. Returns its nodes with the offset after it; `None` if no function type begins there, or
+/// the text ends before it does.
 fn function_type(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     (*text.get(at)? == FUNCTION_TYPE).then_some(())?;
     let mut nodes = vec![Node::fixed(&[FUNCTION_TYPE])];

@@ -472,7 +472,7 @@ impl Waiting<'_> {
 }
 
 /// Converts the addresses of a loop to offsets in the module of its function; `level` is the stack
-/// frame of the function.
+/// frame of the function. `None` if the module of that frame is not known.
 fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     let bias = level.address().wrapping_sub(level.frame.as_ref()?.offset);
     let offset = |address: &u64| address.wrapping_sub(bias);

@@ -385,7 +385,8 @@ fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
 const LONGEST_FUNCTION: u64 = 64 << 10;
 
 /// Returns the function that declares a variable in the source line `line`, among the function at
-/// `start` and those inlined into it: a declaration precedes the code that uses it.
+/// `start` and those inlined into it: a declaration precedes the code that uses it. `None` if no
+/// debug information describes the function.
 fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring> {
     let of = |level: &Level| Declaring {
         name: level.name.clone(),
