@@ -18,7 +18,8 @@ const DECIDED: u32 = 6;
 /// Largest number of instructions that are collected as those on which a failure depends.
 const VISITED: usize = 60_000;
 
-/// An instruction on which a failure depends.
+/// An instruction on which a failure depends, with its distance from the failure and the step that
+/// leads from it towards the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// Index of the instruction in the recording.

@@ -396,9 +396,9 @@ pub(super) enum Neighbour {
 }
 
 impl Neighbour {
-    /// Returns the rule of the search that makes this configuration: "increase to complement" if a
-    /// delta is added to the passing side, "reduce to complement" if one is removed from the
-    /// failing side.
+    /// Returns the kind of step of the search that makes this configuration: "increase to
+    /// complement" if a delta is added to the passing side, "reduce to complement" if one is
+    /// removed from the failing side.
     pub fn rule(self) -> Rule {
         match self {
             Neighbour::Added(_) => Rule::IncreaseToComplement,
