@@ -240,8 +240,8 @@ impl ElfFacts {
     }
 
     /// Completes the facts by those that the program's constant strings show, which stripped
-    /// programs have, too: whether it was built for AFL++, is written in Rust (so may panic) or in
-    /// Go, and whether it holds libFuzzer's `main`.
+    /// programs have, too: whether the program was built for AFL++, is in Rust (so may panic) or in
+    /// Go, and whether it contains libFuzzer's `main` and libfuzzer-sys.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
