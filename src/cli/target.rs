@@ -350,8 +350,8 @@ impl TargetArgs {
         Ok(probe_by(target, self.way.way())?)
     }
 
-    /// Starts the target as [`probe`](Self::probe) does, and a triager for it, which analyses
-    /// crashes. If the target can be run by its entry function, both use one fork server.
+    /// Starts the target as [`probe`](Self::probe) does; returns a triager, which analyses crashes,
+    /// and its executor. If it can be run by its entry function, both use one fork server.
     pub fn probe_with_triager(
         &self,
         target: &Target,

@@ -185,10 +185,10 @@ impl ServerExecutor {
         !self.is_shared() || self.observations.last
     }
 
-    /// Returns how many inputs the next request may have: 1, or any number. It is 1 if each run
-    /// must report its comparisons, or all of its blocks. It is also 1 if each run needs a new
-    /// process, since it could see files of an earlier run of the request; not if such a change of
-    /// the working directory would be noticed by its time `changed` (`None`: unknown).
+    /// Returns how many inputs the next request may have: any number, or 1. It is 1 if each run is
+    /// to report its comparisons, or all of its blocks. It is also 1 if each run needs a new process
+    /// and could see files that an earlier run of the request wrote, unless a new change of the
+    /// working directory would be noticed: its last one, `changed` (`None`: unknown), is long ago.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;

@@ -10,7 +10,7 @@ use crate::matching::Matching;
 use crate::plan::{Content, Plan, Spot, Write};
 use crate::types::{Types, show_bytes};
 
-/// What a difference between the states of two runs changes in the passing state.
+/// An edit of the passing state that applies one of its differences from the failing state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Sets a value, or a run of bytes, to that of the failing state.
@@ -580,8 +580,8 @@ impl Applied<'_> {
     }
 }
 
-/// Where a pointer in the passing state must lead after blocks that the failing state lacks were
-/// deleted from a linked list.
+/// Where a pointer in the passing state must lead when blocks that the failing state lacks are
+/// deleted from a linked list: to a block that remains, to the list's end, or where it led before.
 enum Behind {
     /// The pointer leads to no deleted block, and needs no new value.
     Unchanged,

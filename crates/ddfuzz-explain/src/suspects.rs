@@ -93,8 +93,8 @@ impl Suspects {
         self.add_before(calls, (why, false), |_| false);
     }
 
-    /// Adds the statement `calls` with the reason `why`, as [`add`](Suspects::add) does, and marks
-    /// it as tested: a changed run has shown that the failure depends on it.
+    /// Adds a statement like [`add`](Suspects::add), as tested: a changed run has shown that the
+    /// failure depends on it. A suspect that was not tested becomes tested, with the text `why`.
     pub fn add_tested(&mut self, calls: &[FrameRecord], why: &str) {
         self.add_before(calls, (why, true), |_| false);
     }

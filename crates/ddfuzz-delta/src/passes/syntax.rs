@@ -100,7 +100,7 @@ pub(super) struct SyntaxPredictor {
 }
 
 impl SyntaxPredictor {
-    /// Makes a predictor for the current best of `work`, which has this number of syntax errors.
+    /// Makes a predictor for the best text of `work`, with `errors` syntax errors; idle if large.
     fn new(grammar: Arc<dyn Grammar>, errors: usize, work: &CurrentBest) -> SyntaxPredictor {
         let largest = match work.extra_tests() {
             ExtraTests::Few => PREDICTED_OF_SLOW,

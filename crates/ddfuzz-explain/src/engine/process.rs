@@ -19,7 +19,7 @@ use super::watchdog::{Limit, Watchdog, clock, count_traced};
 use crate::dwarf::frames::REGISTERS;
 use crate::engine::watchdog::TimeLimit;
 
-/// Why a process has stopped or ended.
+/// Why a process has stopped (trap, system call, signal, ptrace event) or ended (exit, signal).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// A breakpoint was hit, one step was made, or a watched address was written.
