@@ -170,14 +170,7 @@ impl Suspects {
                 self.add_likely(&extent.written, EXTENT);
             }
             self.add_likely(&block.allocated, SHORT);
-            let writer = std::slice::from_ref(&block.writer);
-            let how = if block.reads { "reads" } else { "writes" };
-            let why = format!("{how} behind a block");
-            match block.is_averted {
-                true => self.add_tested(writer, &why),
-                false => self.add_likely(writer, &why),
-            }
-            return;
+            return self.add_writer(block);
         };
         // The call computes the size from a value that it reads.
         if size.read.is_some() && !block.passes_size {
@@ -187,11 +180,25 @@ impl Suspects {
             self.add_likely(std::slice::from_ref(read), CHOSEN);
         }
         self.add_likely(&size.written, "makes the size of a block that is too short");
+        if block.is_averted {
+            self.add_writer(block);
+        }
         if let Some(extent) = other {
             self.add_likely(&extent.written, EXTENT);
         }
         if let Some(next) = size.earlier.iter().find(|it| !it.copies) {
             self.add_likely(&next.written, OF_SIZE);
+        }
+    }
+
+    /// Adds to the suspects the statement that writes, or reads, behind the heap block.
+    fn add_writer(&mut self, block: &OverflowRecord) {
+        let writer = std::slice::from_ref(&block.writer);
+        let how = if block.reads { "reads" } else { "writes" };
+        let why = format!("{how} behind a block");
+        match block.is_averted {
+            true => self.add_tested(writer, &why),
+            false => self.add_likely(writer, &why),
         }
     }
 
