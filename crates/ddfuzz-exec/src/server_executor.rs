@@ -186,7 +186,7 @@ impl ServerExecutor {
     }
 
     /// Returns how many inputs the next request may have: any number, or 1. It is 1 if each run is
-    /// to report its comparisons, or all of its blocks. It is also 1 if each run needs a new process
+    /// to report its comparisons or all of its blocks. It is also 1 if each run needs a new process
     /// and could see files that an earlier run of the request wrote, unless a new change of the
     /// working directory would be noticed: its last one, `changed` (`None`: unknown), is long ago.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
