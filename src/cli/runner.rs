@@ -357,8 +357,8 @@ pub fn print_last(text: &str, failed: bool) {
     }
 }
 
-/// Starts a helper process that outlives this one, and prints the text when the process `pid` has
-/// ended, or after a minute.
+/// Starts a helper process that outlives this one: it prints `text` on stderr when the process
+/// `pid` has ended, or after a minute.
 fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     let mut printer = process::Command::new(std::env::current_exe()?)
         .arg(PRINT_AFTER)

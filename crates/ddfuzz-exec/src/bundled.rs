@@ -5,7 +5,8 @@ use lzma_rust2::LzmaReader;
 use std::io::Read;
 use std::sync::OnceLock;
 
-/// A bundled target in its variants, with its dictionary and seeds, compressed.
+/// A bundled target as embedded in ddfuzz: its programs (with the bug, without it, …), dictionary
+/// and seeds, compressed together.
 struct Archive {
     /// Name of the bundled target.
     name: &'static str,

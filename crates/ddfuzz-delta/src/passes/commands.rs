@@ -10,7 +10,7 @@ use crate::passes::words::tokens;
 /// Number that marks the root node of a syntax tree: its kind. The kind of a word or sign is its
 /// first byte.
 const ROOT: u16 = 0x100;
-/// Kind of the nodes of commands, simple and compound.
+/// Kind of those nodes of a script's syntax tree that are commands, simple and compound.
 const COMMAND: u16 = 0x101;
 /// Kind of the nodes of branches of a compound command: of `if`, what follows `elif` or `else`; of
 /// `case`, a pattern with its commands.

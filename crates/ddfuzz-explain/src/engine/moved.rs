@@ -11,8 +11,8 @@ use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of times that a run may stop at allocating functions; then the test of moved
-/// blocks has no result.
+/// Largest number of times that a run may stop at allocating functions while moved heap blocks are
+/// searched for; after so many stops the search has no result.
 const MOST_STOPS: usize = 20_000;
 /// Heap blocks of at most this size, in bytes as requested, are made longer than requested, so that
 /// later calls of `realloc` find room to grow them where they are.

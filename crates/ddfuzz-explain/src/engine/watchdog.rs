@@ -131,7 +131,8 @@ impl Allowance {
         }
     }
 
-    /// Returns an allowance of the CPU time `cpu` from now on, that ends at `wall` in any case.
+    /// Returns an allowance that starts now: it is over when this thread and the processes that it
+    /// traces have used the CPU time `cpu`, or at the moment `wall`, whichever comes first.
     pub fn new(cpu: Duration, wall: Instant) -> Allowance {
         let cpu = cpu_spent().saturating_add(cpu);
         Allowance { cpu, wall }
