@@ -468,8 +468,9 @@ impl FailedRunSlot {
         lock(&self.0).ended
     }
 
-    /// Replaces the crash snapshots in the slot, which are valid only until the executor's next
-    /// run, by copies that stay valid. Fails when there is no memory for the copies.
+    /// Replaces the crash snapshots of the failed run in the slot, which are valid only until the
+    /// executor's next run, by copies that stay valid. Fails when there is no memory for the
+    /// copies.
     pub(crate) fn keep_copies(&self) -> std::io::Result<()> {
         let mut failed = lock(&self.0);
         if let Some(copies) = &failed.copies {

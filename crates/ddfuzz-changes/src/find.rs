@@ -20,7 +20,8 @@ use crate::workbench::Report;
 /// with the found changes after it; all tests of a version must have the same outcome.
 pub(crate) const TIMES: usize = 3;
 
-/// What the search for failure-inducing changes shall find.
+/// What the search for failure-inducing changes shall find: a minimal set of changes with which the
+/// old version fails, or a minimal difference between a version that passes and one that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Find a minimal set of changes with which the old version fails.

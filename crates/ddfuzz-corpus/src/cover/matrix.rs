@@ -31,8 +31,8 @@ impl<'a, S: Sets> Reader<'a, S> {
     }
 }
 
-/// The result of a first pass over all inputs: which are distinct, and for each row (feature) how
-/// many inputs reach it.
+/// The result of reading all inputs once: which are distinct, and for each row (feature) how many
+/// inputs reach it.
 pub(super) struct Survey {
     /// Numbers of the inputs that reach at least one feature to cover, without those for which
     /// another input with exactly the same features is neither larger nor slower.

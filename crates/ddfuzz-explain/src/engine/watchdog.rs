@@ -117,7 +117,8 @@ impl Allowance {
         Allowance::new(budget / cpu, Instant::now() + budget * BUSY / wall)
     }
 
-    /// Returns this allowance with at most the CPU time `cpu` from now on.
+    /// Returns this allowance, limited further: from now on, no more than the CPU time `cpu` may be
+    /// used.
     pub fn within(self, cpu: Duration) -> Allowance {
         let cpu = self.cpu.min(cpu_spent().saturating_add(cpu));
         Allowance { cpu, ..self }
