@@ -23,24 +23,19 @@ const CONFIRMED: &str = "made what makes the difference (confirmed)";
 const ABORTED: &str = "SIGABRT";
 /// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";
-/// Text about a statement that reads the size of the overflowed heap block from memory, in another
-/// function than the one that allocates the block.
+/// Text about a statement outside the allocating function that reads the heap block's size.
 const CHOSEN: &str = "takes the size of that block from memory";
-/// Text about a statement that wrote a value from which the size of the overflowed heap block was
-/// computed.
+/// Text about a statement that wrote a value from which the size of the heap block was computed.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
-/// Text about a statement that wrote a value (such as a length) on which depends how far the
-/// program writes past the end of the heap block.
+/// Text about a statement that wrote a value on which depends how far the block is overrun.
 const EXTENT: &str = "wrote what decides how much is written behind that block";
 /// Text about the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
-/// Text about a statement that wrote a pointer or an index: by it, the value that made the run fail
-/// was read from a wrong place.
+/// Text about a statement that wrote a pointer or index by which the failing value was misread.
 const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
 /// Text about a statement that wrote a value from which the failing value was computed.
 const OF_VALUE: &str = "wrote what that value was made of";
-/// Text about a statement that has computed a number below zero, or one too large for where it is
-/// kept.
+/// Text about a statement that computed a number below zero, or one too large for its place.
 const OUT_OF_RANGE: &str = "computes a number below zero, or too large for where it is kept";
 
 /// Returns true if the source file `file` is no part of the program under test: a file of a
@@ -79,8 +74,7 @@ pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     (!place.is_empty()).then_some(place)
 }
 
-/// Returns true if `suspect` names the same statement as `place`, with the same caller if both name
-/// one.
+/// Returns true if `suspect` and `place` name the same statement and, if both do, the same caller.
 fn is_same(suspect: &SuspectRecord, place: &[FrameRecord]) -> bool {
     let mut both = suspect.place.iter().zip(place);
     both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
@@ -319,9 +313,8 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds to the suspects the statements that wrote the values from which the failing value was
-    /// computed, and the values that the conditions `it.switched` compared: with one of these
-    /// decided the other way, the run did not fail.
+    /// Adds to the suspects the statements that wrote what the failing value was computed from, and
+    /// what the conditions `it.switched` compared, each of which, decided otherwise, averts it.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);

@@ -605,8 +605,8 @@ fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     }
 }
 
-/// After an instruction was executed, lets the process go on at another address if `patch` is
-/// [`Patch::Leave`].
+/// Makes the process leave its code for another address if `patch` ([`Patch::Leave`]) says so for
+/// the instruction that it has just executed. If that was a call, it leaves when the call returns.
 fn leave(process: &mut Process, patch: &Patch) -> Result<(), EngineError> {
     let Patch::Leave(at, to) = patch else {
         return Ok(());
