@@ -254,7 +254,7 @@ fn pack_targets(out: &Path) {
     fs::write(out.join("bundled.rs"), list).expect("OUT_DIR is writable");
 }
 
-/// Compresses bytes as a file of the format `.lzma`.
+/// Returns bytes compressed as a file of the format `.lzma`.
 fn compressed(bytes: &[u8]) -> Vec<u8> {
     let size = u32::try_from(bytes.len()).expect("a target has some 100 KB");
     let mut options = LzmaOptions::with_preset(6);

@@ -139,7 +139,7 @@ impl Finders {
         Ok(finders)
     }
 
-    /// Determines which failures in the directory of `reader` count as found on the target of the
+    /// Returns which failures in the directory of `reader` count as found on the target of the
     /// campaign `id`. `all` are the campaigns of this directory.
     pub(crate) fn of_campaign(
         reader: &Reader,
@@ -150,7 +150,7 @@ impl Finders {
         Finders::of(reader, all, own.and_then(|own| own.target.as_ref()), false)
     }
 
-    /// Determines which failures of the directory of `reader` count as found on `target`: those of
+    /// Returns which failures of the directory of `reader` count as found on `target`: those of
     /// campaigns on it, and those that the journal of triage records for such a campaign.
     ///
     /// # Errors

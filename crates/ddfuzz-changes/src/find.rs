@@ -221,10 +221,10 @@ pub(crate) struct SetResult {
     pub passing: Config,
 }
 
-/// Searches the changes of `set` that cause the failure. The changes are applied to the commit
-/// `on`, and the changes `later` of other sets after them. For [`Goal::Cause`], minimizes the set;
-/// for [`Goal::Difference`], isolates a minimal difference in it. `commit_of` has the commit of
-/// each change, or is empty where there are no commits.
+/// Searches the changes of `set` that cause the failure, and returns the result. The changes are
+/// applied to the commit `on`, and the changes `later` of other sets after them. For
+/// [`Goal::Cause`], minimizes the set; for [`Goal::Difference`], isolates a minimal difference in
+/// it. `commit_of` has the commit of each change, or is empty where there are no commits.
 pub(crate) fn search(
     session: &mut Session<'_>,
     goal: Goal,

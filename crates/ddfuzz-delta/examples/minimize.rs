@@ -16,7 +16,8 @@ fn port(text: &[u8]) -> Result<Option<u16>, std::num::ParseIntError> {
     found.map(str::parse).transpose()
 }
 
-/// Tests a text: FAIL if its port number is too large, UNRESOLVED after another parse error.
+/// Returns the outcome of testing a text: FAIL if its port number is too large, UNRESOLVED after
+/// another parse error.
 fn test(text: &[u8]) -> Outcome {
     match port(text).map_err(|error| *error.kind()) {
         Err(std::num::IntErrorKind::PosOverflow) => Outcome::Fail,

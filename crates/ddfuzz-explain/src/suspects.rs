@@ -27,7 +27,7 @@ const SHORT: &str = "allocates a block that is too short";
 const CHOSEN: &str = "takes the size of that block from memory";
 /// Text about a statement that wrote a value from which the size of the heap block was computed.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
-/// Text about a statement that wrote a value on which depends how far the block is overrun.
+/// Text about a statement that wrote a value which decides how far the heap block is overrun.
 const EXTENT: &str = "wrote what decides how much is written behind that block";
 /// Text about the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
@@ -313,8 +313,8 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds to the suspects the statements that wrote what the failing value was computed from, and
-    /// what the conditions `it.switched` compared, each of which, decided otherwise, averts it.
+    /// Adds to the suspects the statements that wrote what the failing value was computed from, or
+    /// what the conditions `it.switched` compare: one of these, decided otherwise, averts the crash.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);

@@ -297,7 +297,7 @@ fn kernel() -> String {
 }
 
 /// Prints the utilities that a study would run and how it would run each, or why it would skip it
-/// (`--dry-run`).
+/// (`--dry-run`). Returns the exit code.
 pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {

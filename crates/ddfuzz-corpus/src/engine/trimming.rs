@@ -82,7 +82,8 @@ struct TrimTask {
 
 impl TrimRounds<'_> {
     /// Trims the kept files and drops those that become redundant, until a round changes nothing or
-    /// [`ROUNDS`] rounds are done.
+    /// [`ROUNDS`] rounds are done. Returns the number of runs, and the hashes of the contents that
+    /// were trimmed.
     pub fn run(
         &self,
         kept: &mut Vec<KeptFile>,

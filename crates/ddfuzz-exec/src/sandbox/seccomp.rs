@@ -145,9 +145,9 @@ fn statement(code: u16, k: u32) -> sock_filter {
     }
 }
 
-/// Changes a seccomp filter so that all system calls by the 32-bit and x32 interfaces fail. The
-/// original filter kills the process at 32-bit calls, and misreads x32 calls, whose numbers have
-/// other meanings.
+/// Returns a seccomp filter changed so that all system calls by the 32-bit and x32 interfaces fail.
+/// The original filter kills the process at 32-bit calls, and misreads x32 calls, whose numbers
+/// have other meanings.
 fn refuse_others(program: BpfProgram) -> BpfProgram {
     // From <linux/bpf_common.h>.
     const LOAD: u16 = 0x20;
