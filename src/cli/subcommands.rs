@@ -91,7 +91,7 @@ impl CommandLine {
         }))
     }
 
-    /// Converts a parsed call to its output settings and a function that runs it.
+    /// Returns the output settings of a parsed call, and a function that runs the call.
     pub fn understand(&self, matches: &ArgMatches) -> Result<(Output, Job), clap::Error> {
         let common = CommonArgs::from_arg_matches(matches)?;
         let called = matches.subcommand().and_then(|(name, below)| {

@@ -24,8 +24,8 @@ impl Settings {
     /// for each queue entry.
     pub const STEPS: &str = "DDFUZZ_AFL_STEPS";
 
-    /// Reads the settings from an environment; `get` returns the value of a variable. Also returns
-    /// a message for each invalid value, whose default is used instead.
+    /// Returns the settings that environment variables give; `get` returns the value of one. The
+    /// second result has a message for each invalid value, whose default is used instead.
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let mut problems = Vec::new();

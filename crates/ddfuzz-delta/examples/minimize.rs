@@ -9,7 +9,8 @@ use ddfuzz_delta::{Full, NotFailing, Outcome, Search, ddmin, lines};
 const CONFIG: &[u8] =
     b"name = demo\n\n[server]\nport = 80800\nhost = localhost\n\n[log]\nlevel = 3\n";
 
-/// Parses the port number in a configuration. The bug: a number above 65535 is an error.
+/// Parses the port number in a configuration; `None` if it has none. The bug: a number above 65535
+/// is an error.
 fn port(text: &[u8]) -> Result<Option<u16>, std::num::ParseIntError> {
     let text = String::from_utf8_lossy(text);
     let found = text.lines().find_map(|line| line.strip_prefix("port = "));

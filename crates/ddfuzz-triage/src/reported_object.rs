@@ -301,9 +301,10 @@ fn block(text: &str) -> Option<ReportObject> {
     Some(ReportObject::new(ObjectKind::Heap, size, offset))
 }
 
-/// Parses text of a sanitizer's report that says how far an access was from an object: `0 bytes to
-/// the right of` (LLVM up to 16) or `0 bytes after` (later versions). Returns the start of the
-/// access, in bytes from the start of the object; `size` is the size of the object in bytes.
+/// Parses text of a sanitizer's report that says how far an access was from an object:
+/// `0 bytes to the right of` (LLVM up to 16) or `0 bytes after` (later versions). Returns the start
+/// of the access, in bytes from the start of the object; `size` is the size of the object in bytes.
+/// `None` for other texts.
 fn offset(where_to: &str, size: u64) -> Option<i64> {
     let (far, where_to) = where_to.split_once(" bytes ")?;
     let (far, size) = (i64::try_from(number(far)?).ok()?, i64::try_from(size).ok()?);

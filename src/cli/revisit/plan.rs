@@ -183,8 +183,8 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// Divides the directories of PATH into two lists: first those that the account under which
-/// sandboxed utilities run (such as `nobody`) can access, then the others.
+/// Returns the directories of PATH in two lists: first those that the account under which sandboxed
+/// utilities run (such as `nobody`) can access, then the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
