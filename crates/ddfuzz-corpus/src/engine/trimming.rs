@@ -367,8 +367,9 @@ impl Engine<'_> {
     }
 
     /// Repeats the crash `slip`, which trimming caused, on the target for which crashes are stored,
-    /// if trimming has run another variant of it. Returns `slip` with the record of the crash on
-    /// that target; its `crash` is `None` if the input does not crash there in each run.
+    /// if trimming has run another build of it (one with coverage counters). Returns `slip` with
+    /// the record of the crash on that target; its `crash` is `None` if the input does not crash
+    /// there in each run.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

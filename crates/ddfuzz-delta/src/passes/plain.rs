@@ -109,8 +109,8 @@ pub(super) const KEYWORDS: &[&[u8]] = &[
     b"where",
     b"while",
 ];
-/// Divisor of the number of lines of a text: if at least the quotient end with a semicolon,
-/// semicolons count as the ends of statements, instead of line ends.
+/// If at least one in this many lines of a text ends with a semicolon, its statements are taken to
+/// end with semicolons, and not with lines.
 const BY_SEMICOLONS: usize = 8;
 
 /// Returns true if the statements of a text end with semicolons instead of line ends: enough lines

@@ -23,7 +23,7 @@ use crate::suspects::MAIN;
 /// Largest number of times that a mutant's run may stop at its breakpoint; then it counts as
 /// hanging.
 const STOPS: usize = 400;
-/// The next instruction begins less than this many bytes after the start of one (15 at most).
+/// Each instruction has fewer bytes than this (at most 15), so the next one begins before that.
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
