@@ -99,8 +99,9 @@ impl Nearness {
 }
 
 impl Finders {
-    /// Determines which failures in the directory of `reader` count as found on the target `now`.
-    /// `all`: the campaigns of the directory. In a study, each failure has its own target; `now` is
+    /// Determines which failures in the directory of `reader` count as found on the target `now`:
+    /// those of the campaigns whose target is nearest to `now` ([`Nearness`]: program, arguments,
+    /// environment). `all`: the campaigns of the directory. In a study, each failure has its own target; `now` is
     /// then `None`, and all failures count. `shares`: whether failures of other campaigns count if
     /// triage has found the same crash of the same content.
     fn of(

@@ -21,7 +21,8 @@ pub(crate) const MAIN: &str = "main";
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
 /// Name of the signal by which a run ends if the C library aborts it, as after a double `free`.
 const ABORTED: &str = "SIGABRT";
-/// Text about a call that allocates the heap block past whose end the run writes.
+/// What a report says, behind its place, of a call that allocates the heap block past whose end the
+/// run writes.
 const SHORT: &str = "allocates a block that is too short";
 /// Text about a statement outside the allocating function that reads the heap block's size.
 const CHOSEN: &str = "takes the size of that block from memory";
