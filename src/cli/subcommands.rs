@@ -76,8 +76,8 @@ impl CommandLine {
         self.with_subcommands(|_| true)
     }
 
-    /// Returns a parser that knows only those subcommands whose names are among the words of the
-    /// call. It parses these words as the parser of all subcommands would.
+    /// Returns a parser of the command line that knows only the subcommands whose names occur in
+    /// `words`. It parses `words` like the parser of all subcommands, and is made faster.
     pub fn command_for(&self, words: &[OsString]) -> Command {
         self.with_subcommands(|name| words.iter().any(|word| word == name))
     }
@@ -91,7 +91,7 @@ impl CommandLine {
         }))
     }
 
-    /// Converts a parsed call to its output settings and a function that runs it.
+    /// Returns the output settings of a parsed call, and a function that runs the call.
     pub fn understand(&self, matches: &ArgMatches) -> Result<(Output, Job), clap::Error> {
         let common = CommonArgs::from_arg_matches(matches)?;
         let called = matches.subcommand().and_then(|(name, below)| {
@@ -103,9 +103,9 @@ impl CommandLine {
     }
 }
 
-/// Moves the options under the headings in `RARE` to the end of a command's help. Each of them is
-/// modified without effect: clap lists modified options last, and headings in the order of their
-/// first options.
+/// Returns `command` with the options under the headings in `RARE` at the end of its help. Each of
+/// them is modified without effect: clap lists modified options last, and headings in the order of
+/// their first options.
 fn with_rare_options_last(command: Command) -> Command {
     let is_rare = |arg: &&Arg| {
         arg.get_help_heading()
@@ -122,7 +122,8 @@ mod tests {
     use super::*;
     use crate::cli::{cargo, command_line};
 
-    /// Parses the words of a call, and returns all that was parsed of its subcommand.
+    /// Parses the command line `words` by `parser`, and returns the debug text of the subcommand
+    /// with its options, so that tests can compare what two parsers have understood.
     fn parsed(parser: Command, words: &[OsString]) -> Result<String, clap::Error> {
         let matches = parser.try_get_matches_from(words)?;
         Ok(format!("{:?}", matches.subcommand()))

@@ -148,8 +148,9 @@ impl CommandLine {
         }
     }
 
-    /// Returns the flags by which libFuzzer's `main` runs one input, including the limit on one
-    /// allocation that the user's flags set or imply.
+    /// Returns the flags with which libFuzzer's `main` is to run one input: fixed ones
+    /// ([`ONE_INPUT`]), and the limit on the size of one allocation that the user's own flags set
+    /// or imply.
     fn flags(&self) -> Vec<OsString> {
         let allocation = FuzzerLimits::of(&self.args).allocation.unwrap_or(0);
         let allocation = format!("-malloc_limit_mb={allocation}");
@@ -157,8 +158,8 @@ impl CommandLine {
         flags.chain([allocation.into()]).collect()
     }
 
-    /// Adds libFuzzer's flags for running one input, and an input file (`@@`) as the last argument:
-    /// without a file, libFuzzer's `main` would start fuzzing.
+    /// Returns this command line with libFuzzer's flags for running one input, and with an input
+    /// file (`@@`) as the last argument: without a file, libFuzzer's `main` would start fuzzing.
     fn for_fuzzer(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.extend(flags);
@@ -167,8 +168,8 @@ impl CommandLine {
         self
     }
 
-    /// Adds flags for libFuzzer's `main`, before the user's, which take precedence. Without the
-    /// flags, libFuzzer's signal handlers turn crashes into exit statuses.
+    /// Returns this command line with flags for libFuzzer's `main` before the user's, which take
+    /// precedence. Without the flags, libFuzzer's signal handlers turn crashes into exit statuses.
     fn with_fuzzer_flags(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.splice(0..0, flags);
@@ -228,9 +229,9 @@ fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     Ok(fresh.join(name))
 }
 
-/// Replaces each `@@` in the argument `arg` by one of `paths`: the first `@@` of all arguments by
-/// the first path, the second by the second, and all further ones by the last path. `named` counts
-/// the `@@` in the arguments so far.
+/// Returns the argument `arg` with each `@@` replaced by one of `paths`: the first `@@` of all
+/// arguments by the first path, the second by the second, and all further ones by the last path.
+/// `named` counts the `@@` in the arguments so far.
 fn with_paths(arg: &OsStr, paths: &[PathBuf], named: &mut usize) -> OsString {
     let Some(last) = paths.last() else {
         return arg.to_owned();

@@ -135,7 +135,7 @@ pub fn without_symbols(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsStrin
     all
 }
 
-/// Composes the environment of a target as `NAME=VALUE` strings. It has the variables that ddfuzz
+/// Returns the environment of a target as `NAME=VALUE` strings. It has the variables that ddfuzz
 /// passes on from its own environment, unless `only` is set; `TMPDIR`, and `HOME` if `home` is set,
 /// with the path `scratch`; and the user's variables `extra`. With `sanitizer_settings`, the
 /// options that follow from them are added to the variables of all sanitizers; without, these
@@ -303,8 +303,9 @@ impl Sanitizer {
         self.names()[3]
     }
 
-    /// Returns the prefix of symbols by which a program with this sanitizer is recognised. UBSan's
-    /// symbols are also in other sanitizers' runtimes and in libFuzzer.
+    /// Returns the prefix of the symbols by which a program with this sanitizer is recognised. The
+    /// prefix of UBSan alone is no proof, because the runtimes of other sanitizers and libFuzzer
+    /// have such symbols, too.
     pub fn symbol(self) -> &'static str {
         self.names()[4]
     }

@@ -342,13 +342,13 @@ impl Stat {
     }
 
     /// Returns the CPU time of the children that the process has reaped, and of their reaped
-    /// children.
+    /// children. `None` if its /proc/PID/stat lacks these numbers.
     fn reaped(&self) -> Option<Duration> {
         Some(ticks(self.field(16)? + self.field(17)?))
     }
 
     /// Returns the CPU time and memory of this process, with the CPU time of its reaped children,
-    /// from its /proc/PID/stat.
+    /// from its /proc/PID/stat; `None` if the file lacks one of these numbers.
     fn usage(&self) -> Option<Usage> {
         let own = ticks(self.field(14)? + self.field(15)?);
         Some(Usage {

@@ -7,8 +7,9 @@ pub(crate) mod fd {
     /// Descriptor number of the memory file with the program's code and its breakpoints
     /// (`runtime/blocks.h`).
     pub(crate) const CODE: i32 = 181;
-    /// Descriptor numbers of the input file, or of the two, opened for writing by a runner (a
-    /// process that makes many runs, `runtime/restore.h`).
+    /// Numbers of the descriptors by which a runner (a process that makes many runs,
+    /// `runtime/restore.h`) writes each input to where the program reads it: to the first file or,
+    /// if an input is divided into two files, to both.
     pub(crate) const WRITERS: [i32; 2] = [182, 180];
     /// Descriptor number of the memory file with the inputs of one request to a runner (a process
     /// that makes many runs).
@@ -98,9 +99,9 @@ impl ForkPoint {
         }
     }
 
-    /// Returns true if runs would begin later in the program with `--freeze-start` than at this
-    /// fork point. With that option, runs share the random numbers, the times and the process id
-    /// that the program reads at its start. Else returns false.
+    /// Returns true if runs would be forked at a later point of the program with `--freeze-start`
+    /// (with it, they share the random numbers, times and process id that the program reads at its
+    /// start): this fork point is before such a read. Else returns false.
     pub(crate) fn is_later_if_frozen(self) -> bool {
         match self {
             ForkPoint::Clock => true,

@@ -26,8 +26,8 @@ pub(crate) trait Retriable {
     /// Writes the first input to where the target reads it, and as many further inputs as one
     /// request to the fork server takes.
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
-    /// Tries once to run the inputs that were written last, of which `input` is the first; starts a
-    /// fork server if none runs. The answer is about the last run that was made.
+    /// Tries once to run the inputs that were written for the target last, beginning with `input`;
+    /// starts a fork server if none runs. Returns the answer about the last run that was made.
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
     /// Returns the error to report if each further try to run the inputs would fail as `failure`
     /// did; `None` if trying again may succeed.
@@ -143,7 +143,7 @@ mod tests {
     use std::fs;
     use std::os::fd::AsRawFd;
 
-    /// A target whose fork servers die of each request, and leave a process behind.
+    /// A target for tests whose fork servers die of each request, and leave a process behind.
     struct Dying {
         scratch: Scratch,
         /// The opened working directory of the process that the last server has left behind.

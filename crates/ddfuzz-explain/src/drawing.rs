@@ -256,8 +256,8 @@ mod tests {
     use crate::graph::{Leaf, Place};
     use crate::types::{Encoding, Shape};
 
-    /// A state of a test with 300 variables; those whose numbers are in `changed` have another
-    /// value.
+    /// Test helper: returns the memory graph of a state with 300 variables; those whose numbers are
+    /// in `changed` have another value.
     fn state(types: &mut Types, changed: std::ops::Range<u64>) -> Graph {
         let int = types.add("int", 4, Shape::Base(Encoding::Signed));
         let mut graph = Graph::default();
@@ -285,7 +285,8 @@ mod tests {
         graph
     }
 
-    /// The drawing of two states, with the number of its boxes.
+    /// Draws two states of a test, which differ in the variables `changed`; returns the drawing
+    /// with the number of its boxes.
     fn drawn(changed: std::ops::Range<u64>) -> (String, usize) {
         let mut types = Types::default();
         let passing = state(&mut types, 0..0);

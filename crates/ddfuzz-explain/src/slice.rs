@@ -36,7 +36,8 @@ pub struct CallTree {
     pub frames: Vec<Frame>,
 }
 
-/// A stop at a statement or at the entry of a function, for building a [`CallTree`].
+/// A stop of a run at a statement or at the entry of a function; a [`CallTree`] is built from the
+/// stops of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// Address of the code at which the run stopped.
@@ -93,7 +94,8 @@ impl CallTree {
         tree
     }
 
-    /// Returns the number of events (statement executions) that a slice may leave out.
+    /// Returns the number of events (statement executions of the run) that a slice may leave out;
+    /// all others stay in every slice.
     pub fn removable(&self) -> usize {
         self.events.iter().filter(|event| !event.stays).count()
     }
@@ -248,8 +250,9 @@ mod tests {
         assert_eq!(tree.removable(), 4);
     }
 
-    /// The published program: `a`, `b`, `sum` and `mul` are set, then a loop runs, then `sum` and
-    /// `mul` are printed. An assignment of zero may be left out, as memory is zero at the start.
+    /// Tests the search for a critical slice on the published program: `a`, `b`, `sum` and `mul`
+    /// are set, then a loop runs, then `sum` and `mul` are printed. An assignment of zero may be
+    /// left out, as memory is zero at the start.
     #[test]
     fn a_loop_without_its_conditions_remains() {
         // a = 0; b = 5; sum = 0; mul = 1; 6 × (while; sum += a; mul *= a; a = a + 1); while; print × 2

@@ -221,7 +221,8 @@ impl ReportObject {
 /// report.
 const LONGEST: usize = 256;
 
-/// A parsed line of a sanitizer's report that tells which object was accessed.
+/// A parsed line of a sanitizer's report that tells which object was accessed: it describes the
+/// object, or names the stack frame that has it as a variable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ObjectLine {
     /// The line says that the accessed object is a variable of the function in the next stack frame
@@ -232,8 +233,8 @@ pub(crate) enum ObjectLine {
     Object(Box<ReportObject>),
 }
 
-/// Parses a line of a sanitizer's report that tells which object was accessed; `None` for other
-/// lines.
+/// Parses a line of a sanitizer's report that tells which object was accessed. Returns the object,
+/// or that it is a variable of the function in the next stack frame; `None` for other lines.
 pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     if line.starts_with("Address ") && line.contains(" is located in stack of ") {
         return line.contains(" in frame").then_some(ObjectLine::InFrame);
@@ -249,8 +250,10 @@ pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     object.map(Box::new).map(ObjectLine::Object)
 }
 
-/// Parses a line of a sanitizer's report about a stack variable: `[32, 64) 'name' (line 26) <==
-/// Memory access at offset 64 overflows this variable`.
+/// Parses a line of a sanitizer's report that says which stack variable was accessed,
+/// `[32, 64) 'name' (line 26) <== Memory access at offset 64 overflows this variable`: returns its
+/// name, source line, size and place in the stack frame, and the distance of the access. `None` for
+/// any other line, also for one without `<==`: that variable was not accessed.
 fn variable(line: &str) -> Option<ReportObject> {
     let (range, rest) = line.strip_prefix('[')?.split_once(") '")?;
     let (named, access) = rest.split_once(" <== Memory access at offset ")?;
@@ -271,9 +274,9 @@ fn variable(line: &str) -> Option<ReportObject> {
     })
 }
 
-/// Parses two parts of a line of a sanitizer's report about a global variable: `where_to` such as
-/// `0 bytes to the right of`, and `rest` such as `table' defined in 'obj.c:7:5' (0x55d0) of size
-/// 16`.
+/// Reads from a line of a sanitizer's report which global variable an access has missed. `where_to`
+/// is the distance, such as `0 bytes to the right of`; `rest` names the variable, such as `table'
+/// defined in 'obj.c:7:5' (0x55d0) of size 16`. `None` if `rest` does not have this form.
 fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
     let (name, rest) = rest.split_once("' defined in '")?;
     let (place, rest) = rest.split_once('\'')?;
@@ -289,7 +292,7 @@ fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
 }
 
 /// Parses a line of a sanitizer's report about a heap block: `0 bytes to the right of 10-byte
-/// region [0x602000000010,0x60200000001a)`.
+/// region [0x602000000010,0x60200000001a)`. `None` for any other line.
 fn block(text: &str) -> Option<ReportObject> {
     let (before, _) = text.split_once("-byte region [")?;
     let (where_to, size) = before.rsplit_once(' ')?;
@@ -298,9 +301,10 @@ fn block(text: &str) -> Option<ReportObject> {
     Some(ReportObject::new(ObjectKind::Heap, size, offset))
 }
 
-/// Parses text of a sanitizer's report that says how far an access was from an object: `0 bytes to
-/// the right of` (LLVM up to 16) or `0 bytes after` (later versions). Returns the start of the
-/// access, in bytes from the start of the object; `size` is the size of the object in bytes.
+/// Parses text of a sanitizer's report that says how far an access was from an object:
+/// `0 bytes to the right of` (LLVM up to 16) or `0 bytes after` (later versions). Returns the start
+/// of the access, in bytes from the start of the object; `size` is the size of the object in bytes.
+/// `None` for other texts.
 fn offset(where_to: &str, size: u64) -> Option<i64> {
     let (far, where_to) = where_to.split_once(" bytes ")?;
     let (far, size) = (i64::try_from(number(far)?).ok()?, i64::try_from(size).ok()?);

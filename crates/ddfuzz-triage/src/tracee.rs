@@ -91,17 +91,17 @@ pub trait Start: Send {
     /// When the target cannot be started.
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
 
-    /// Runs the target on `input` without ptrace, where the system refuses it. If the target
-    /// supports that, dying processes make copies of their registers and stack. Without `aslr`, its
-    /// addresses are not randomized.
+    /// Runs the target on `input` without ptrace, where the system refuses it, and returns how the
+    /// run ended and what it printed. If the target supports that, dying processes make copies of
+    /// their registers and stack. Without `aslr`, its addresses are not randomized.
     ///
     /// # Errors
     /// When the target cannot be run.
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
 
     /// Runs the target on an input again, without ptrace, with options that make it print more
-    /// about its crash; `_why` says what is wanted, such as a backtrace. `None` where that is not
-    /// supported.
+    /// about its crash; `_why` says what is wanted, such as a backtrace. Returns how the run ended
+    /// and what it printed; `None` where that is not supported.
     ///
     /// # Errors
     /// When the target cannot be run.

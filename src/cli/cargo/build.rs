@@ -84,7 +84,8 @@ pub struct BuildArgs {
 /// Time between two checks whether a build has ended, or whether the user has stopped ddfuzz.
 const BUILD_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs a build to its end. If the user stops ddfuzz meanwhile, ends all processes of the build.
+/// Runs a build to its end, and returns how it exited. If the user stops ddfuzz meanwhile, ends all
+/// processes of the build.
 fn finish(command: &mut Command) -> Result<ExitStatus, Failure> {
     let stop = signals::stop_flag()?;
     let build = command.process_group(0).spawn();
@@ -270,8 +271,9 @@ pub type Toolchain = Option<&'static str>;
 /// Name of the toolchain to use if the active one does not support sanitizers.
 const NIGHTLY: &str = "nightly";
 
-/// Returns the Rust toolchain to build with: the active one if it suffices, else the installed
-/// nightly one.
+/// Returns the Rust toolchain to build with: `None` for the active one, if that suffices, else the
+/// installed nightly one. The active one does not suffice if `needs_nightly` and it accepts no
+/// unstable options.
 ///
 /// # Errors
 /// When neither suffices, or cargo-fuzz is not installed; the error says which command installs it.

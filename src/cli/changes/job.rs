@@ -156,8 +156,9 @@ impl Drop for CleanUp {
 /// Number of free bytes below which a failed search is reported as stopped by a full disk.
 const LEAST_SPACE: u64 = 1 << 16;
 
-/// Runs the search for changes, and writes its results. If it fails while the disk is full, the
-/// full disk is reported as the cause, because git and other commands do not always name it.
+/// Runs the search for changes, writes its results to files, and returns the result. If it fails
+/// while the disk is full, the full disk is reported as the cause, because git and other commands
+/// do not always name it.
 pub(super) fn search(
     args: &ChangesArgs,
     subject: &Subject,
@@ -378,8 +379,9 @@ struct Patches {
     applied: Option<PathBuf>,
 }
 
-/// Writes the patches of a search that has found `found`, and then `changes.json` with the record
-/// that `result` makes from their paths; removes the files of an earlier result before.
+/// Writes the result of a search: removes the files of an earlier result, then writes patches of
+/// what was found (`found`), and last `changes.json` with the record that `result` makes from the
+/// paths of the patches.
 fn write_results(
     files: &Files,
     repository: &Repository,
@@ -421,8 +423,8 @@ fn write_results(
     Ok(result)
 }
 
-/// Replaces the commit ids `old` and `new` of the two versions in an error by the names that the
-/// user has typed.
+/// Returns the error `error` with the commit ids `old` and `new` of the two versions replaced by
+/// the names that the user has typed.
 fn named_versions(
     error: ChangesError,
     subject: &Subject,

@@ -38,7 +38,7 @@ pub struct CleanJob {
 }
 
 impl CleanJob {
-    /// Runs the corpus cleanup and prints its result.
+    /// Runs the corpus cleanup and prints its result. Returns the exit code.
     ///
     /// # Errors
     /// When the corpus cannot be cleaned; it is then unchanged, unless only the result could not be
@@ -72,7 +72,8 @@ impl CleanJob {
     }
 
     /// Starts the target by the way of execution that `--exec` names; if it names none, by one that
-    /// reports which features the runs reach, if there is such a way.
+    /// reports which features the runs reach, if there is such a way. Returns the started target
+    /// and the way.
     fn start(&self, target: &Target, output: &Output) -> Result<(Started, Way), Failure> {
         let args = &self.args.target;
         let by_main = match args.way {

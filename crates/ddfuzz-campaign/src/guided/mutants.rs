@@ -99,8 +99,8 @@ impl Pool {
         copy(&made[made.len() - 1], &mut free[0])
     }
 
-    /// Records that all mutants added to the pool since the last call of this function were made of
-    /// the corpus entry `id`.
+    /// Records that the mutants which were added to the pool since the last call of this function
+    /// were made of the corpus entry `id`.
     fn end_turn(&mut self, id: CorpusId) {
         match self.parents.last_mut() {
             Some((last, end)) if *last == id => *end = self.made,
@@ -327,7 +327,8 @@ where
 }
 
 impl Restartable<State> for MutationStage {
-    /// Returns true: a restarted worker has a new state, so there is no progress to continue.
+    /// Tells LibAFL to run this stage: always true, since a restarted worker has a new state, and
+    /// so there is no progress of the stage to continue.
     fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
         Ok(true)
     }

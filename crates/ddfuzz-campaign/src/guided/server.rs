@@ -245,15 +245,15 @@ impl GuidedEngine<'_> {
     }
 
     /// Stores an input that a worker has sent in the corpus of the output directory, and counts it
-    /// unless it is there already.
+    /// unless it is there already. Returns the answer to the worker.
     fn keep_input(&mut self, input: &[u8]) -> Result<Reply, StoreError> {
         let is_new = lock(self.session.store).add_to_corpus_unsynced(input)?;
         self.corpus += u64::from(is_new);
         Ok(Reply::Done)
     }
 
-    /// Counts runs that were stopped as hangs with these signatures in the group of that hang; if
-    /// the group is not known yet, the examiner of hangs keeps the count until it is.
+    /// Counts `runs` runs that were stopped as hangs with one of these `signatures`: in the group
+    /// of the hang, or, while that is not known, in the examiner of hangs, which adds them later.
     fn count_unclassified(
         &mut self,
         signatures: &[Signature],
@@ -266,7 +266,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Passes an input that may hang ([`Request::Hang`]) to the examiner of suspected hangs; if too
-    /// many inputs wait there, only counts its run in its group.
+    /// many inputs wait there, only counts its run in its group. Returns the answer to the worker.
     fn take_suspect(
         &mut self,
         peer: &Peer,
@@ -300,9 +300,9 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Handles an error that occurred while `request` was carried out. If the disk stayed full
-    /// until the time for fuzzing was over, the crash of `request` counts as not stored; any other
-    /// error ends the campaign.
+    /// Handles the error `error` of the store while `request` was carried out. If the disk is full
+    /// and no more time is left to wait for space, the crash that the request would store is
+    /// counted as not stored; any other error ends the campaign.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
         if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
@@ -346,8 +346,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Carries out the requests by which a worker's minimization writes to the output directory:
-    /// another crash, a reproducer, its script, or the outcome. Shows the group when its reproducer
-    /// or outcome was written.
+    /// another crash, a reproducer, its script, or the outcome. Returns the answer to the worker.
+    /// Shows the group when its reproducer or outcome was written.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
         let groups = &mut self.groups;
         match request {

@@ -108,9 +108,9 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Returns true if it could not be observed how the target reads the input, neither how many
-    /// bytes nor from which call stacks; else false. Two inputs with this same behaviour may then
-    /// be handled in different ways.
+    /// Returns true if it could not be observed how the target reads the input: neither how many
+    /// bytes nor from which call stacks. Then inputs with equal behaviour are not taken for alike,
+    /// as they may still be read in different ways. Else returns false.
     pub fn hides_reads(&self) -> bool {
         [Aspect::Read, Aspect::Stacks]
             .iter()
@@ -200,8 +200,8 @@ fn agreed<T: Copy + PartialEq>(
     first
 }
 
-/// Combines what the `runs` of an input (at least one) showed to the target's behaviour on it: the
-/// most severe ending, and the output, the number of bytes read and the call stacks. An aspect
+/// Returns the target's behaviour on an input, combined from what its `runs` (at least one) showed:
+/// the most severe ending, and the output, the number of bytes read and the call stacks. An aspect
 /// other than the ending that differs between the runs is listed as varying.
 pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     let worst = runs

@@ -279,9 +279,9 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
 /// The request of a cleanup: the corpus, the target, limits, and which steps are done.
 #[derive(Clone, Debug)]
 pub struct CleanSettings {
-    /// The target that the cleanup runs, if possible a variant that reports coverage.
+    /// The target that the cleanup runs, if possible a build that reports coverage.
     pub target: Target,
-    /// The target whose crashes are stored. It is the variant without coverage of a bundled target,
+    /// The target whose crashes are stored. It is the build without coverage of a bundled target,
     /// and else the same target as the one that the cleanup runs.
     pub filed_for: Target,
     /// Way in which the cleanup executes the target: a new process per run, a fork server, or calls
@@ -343,7 +343,8 @@ pub enum TrimBy {
     Signature,
 }
 
-/// The step that a cleanup is in, for the progress line.
+/// The step that a cleanup is in, for the progress line: reading and running, filing failing
+/// inputs, choosing, repeating, trimming, counting, or checking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanPhase {
     /// The cleanup reads the files of the corpus, and runs contents that were not run before.

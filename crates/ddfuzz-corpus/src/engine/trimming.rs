@@ -82,7 +82,8 @@ struct TrimTask {
 
 impl TrimRounds<'_> {
     /// Trims the kept files and drops those that become redundant, until a round changes nothing or
-    /// [`ROUNDS`] rounds are done.
+    /// [`ROUNDS`] rounds are done. Returns the number of runs, and the hashes of the contents that
+    /// were trimmed.
     pub fn run(
         &self,
         kept: &mut Vec<KeptFile>,
@@ -313,8 +314,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes the crash groups that are not minimized yet, and counts the groups of crashes that
-    /// occurred while the `trimmed` contents were trimmed, in this call or an interrupted one.
+    /// Minimizes the crash groups that are not minimized yet. Then adds the groups to `totals`
+    /// whose crashes occurred while the `trimmed` contents were trimmed, in this call or an
+    /// interrupted one, or while such groups were minimized.
     pub(super) fn take_slips(
         &self,
         trimmed: BTreeSet<String>,
@@ -364,9 +366,10 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// Repeats a crash that trimming caused on the target for which crashes are stored, if trimming
-    /// has run another variant. Returns `slip` with the record of the crash that occurs there;
-    /// `crash` is `None` in it if the input does not crash there each time.
+    /// Repeats the crash `slip`, which trimming caused, on the target for which crashes are stored,
+    /// if trimming has run another build of it (one with coverage counters). Returns `slip` with
+    /// the record of the crash on that target; its `crash` is `None` if the input does not crash
+    /// there in each run.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

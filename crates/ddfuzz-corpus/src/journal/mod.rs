@@ -107,14 +107,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the record at the position `place`: the content and number of the run, and what the
+    /// Returns the record at the position `place`: the content and number of the run, and what the
     /// run did.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
         read_whole(self.file.file(), place).map_err(FileError::at("read", self.path()))
     }
 
-    /// Reads the record of a run at the position `place` of the journal. The features replace those
-    /// in `features`, ascending, instead of being in the returned observation.
+    /// Reads the record of a run at the position `place` of the journal. Returns what
+    /// [`read`](Journal::read) returns, but without features: those that the run reached replace
+    /// the content of `features`, in ascending order.
     ///
     /// # Errors
     /// As [`Journal::read`].

@@ -27,10 +27,10 @@ use ddfuzz_model::pool::{TaskPool, Worker, lock};
 /// After trimming, a file is run this many times to find the features that it reaches in every run.
 const STEADY: usize = 3;
 
-/// A function that is called with a crash that a candidate has caused, and the index of the
-/// candidate's test in the log of the file (`None` if a check of the log crashed). It is called
-/// once for each pair of major and minor key of a file. If the crash did not occur again, the call
-/// has no crash record; another call with the record may follow.
+/// A function that is called with a crash of a candidate, once for each pair of major and minor key
+/// of a file. The number is the index of the candidate's test in the log of the file (`None` if a
+/// check of the log crashed). If the crash did not occur again, the call has no crash record;
+/// another call with the record may follow.
 pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError>;
 
 /// A file to trim: its content, the features that it must keep, and the folder for the results.
@@ -118,8 +118,8 @@ impl Trimmer {
         }
     }
 
-    /// Trims a file by delta debugging, and logs each test in the file's folder. `held`: the
-    /// condition that candidates must meet.
+    /// Trims a file by delta debugging, logs each test in the file's folder, and returns the
+    /// result. `held`: the condition that candidates must meet.
     ///
     /// With a limit on time, the log of an interrupted call is continued. Without one, the log is
     /// removed and begun anew: what the runs of the interrupted call have shown is lost, so that

@@ -7,22 +7,23 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxTree};
 use crate::passes::plain::{KEYWORDS, TreeBuilder};
 use crate::passes::words::tokens;
 
-/// Number that marks the root node of a syntax tree: its kind. The kind of a word or sign is its
-/// first byte.
+/// Kind of the root node of a script's syntax tree. It is above 255, because the kind of a word or
+/// sign is its first byte.
 const ROOT: u16 = 0x100;
-/// Kind of the nodes of commands, simple and compound.
+/// Kind of those nodes of a script's syntax tree that are commands, simple and compound.
 const COMMAND: u16 = 0x101;
-/// Kind of the nodes of branches of a compound command: of `if`, what follows `elif` or `else`; of
-/// `case`, a pattern with its commands.
+/// Kind of those nodes of a script's syntax tree that are branches of a compound command: of `if`,
+/// what follows `elif` or `else`; of `case`, a pattern with its commands.
 const BRANCH: u16 = 0x102;
-/// Kind of the nodes of commands inside of a pipeline, or of a list with `&&` or `||`.
+/// Kind of those nodes of a script's syntax tree that are commands inside of a pipeline, or of a
+/// list with `&&` or `||`.
 const PART: u16 = 0x103;
 /// Maximum nesting depth of compound commands; deeper inside, keywords are read as words.
 const DEEPEST: usize = 64;
 /// Maximum size, in bytes, of a quoted string or a `$(…)` or `${…}` that is read as one unit.
 const LONGEST: usize = 1 << 13;
-/// Total number of bytes in which the ends of `$(` and `${` may be searched in vain in one text,
-/// which bounds the time. After that, each of them is a single sign.
+/// Total number of bytes in one text that are searched in vain for the ends of `$(` and `${`; after
+/// that, each `$(` and `${` is read as a single sign. This bounds the time.
 const MOST_SEARCHED: usize = 64 * LONGEST;
 /// Minimum number of compound commands with their end keyword that a text must have to be taken for
 /// a script.
@@ -106,7 +107,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns true if the next sign is `)` or `;;`, which end a list of commands; else false.
+    /// Returns true if the text goes on with `)` or `;;`, which end a list of commands; else false.
     fn is_end_of_list(&self) -> bool {
         self.text[self.at] == b')' || self.text[self.at..].starts_with(b";;")
     }
@@ -223,9 +224,9 @@ impl Reader<'_> {
         self.close(depth, start);
     }
 
-    /// Ends the open nodes of the tree, the innermost first, until only `depth` of them are open.
-    /// The nodes end at the present position, without the blanks before it, which are looked for
-    /// only from offset `start` on.
+    /// Ends open nodes of the tree, the innermost first, until only `depth` of them are open. They
+    /// end at the present position of the parser, or before the blanks in front of it, but not
+    /// before offset `start`.
     fn close(&mut self, depth: usize, start: usize) {
         let written = self.text[start..self.at].trim_ascii_end().len();
         self.tree.end_at(depth, start + written);
@@ -280,13 +281,14 @@ impl Reader<'_> {
         true
     }
 
-    /// Reads the body of a loop, after `do`, up to `done`.
+    /// Reads the body of a loop, after `do`, up to `done`, and adds its commands to the tree.
     fn body(&mut self) {
         let found = self.list_before(&[b"done"]);
         self.ended += usize::from(!found.is_empty());
     }
 
-    /// Reads the rest of an `if` command, up to `fi`.
+    /// Reads the rest of an `if` command, up to `fi`, and adds its commands, and a node for each
+    /// `elif` and `else`, to the tree.
     fn branches(&mut self) {
         self.list_before(&[b"then"]);
         self.list(&[b"elif", b"else", b"fi"]);
@@ -309,7 +311,8 @@ impl Reader<'_> {
         self.ended += usize::from(!found.is_empty());
     }
 
-    /// Reads the rest of a `case` command, from `in` up to `esac`.
+    /// Reads the rest of a `case` command, from `in` up to `esac`, and adds a node for each pattern
+    /// with its commands to the tree.
     fn patterns(&mut self) {
         self.blanks(false);
         if self.word() == b"in" {
@@ -431,7 +434,7 @@ impl Reader<'_> {
     }
 }
 
-/// Keywords that end a list of commands.
+/// Keywords of a shell script before which a list of commands ends.
 const ENDS: &[&[u8]] = &[
     b"}", b"do", b"done", b"elif", b"else", b"esac", b"fi", b"then",
 ];

@@ -38,9 +38,9 @@ pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
     found
 }
 
-/// Finds records by a number at offset `at`, in the encoding `form`, that is taken for their count.
-/// Returns the binary format with this count and as many records after it; `None` if the last of
-/// them does not end at the end of the text.
+/// Guesses that the number at offset `at`, in the encoding `form`, is a count of records that fill
+/// the rest of the text. Returns the binary format with this count and the records; `None` if there
+/// is no such division of the text that ends at its end.
 fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     let count = usize::try_from(form.read(text, at)?).ok()?;
     let from = at + form.width;
@@ -176,9 +176,9 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     all.into_iter().chain(end).chain(trailed).collect()
 }
 
-/// Adds to `protocol` those checksum fields that match: a checksum of the bytes that a length field
-/// counts, or of all bytes before or after the checksum. A checksum of one or two bytes must cover
-/// at least `least` bytes, since a shorter range may match by chance.
+/// Returns `protocol` with those checksum fields added that match: a checksum of the bytes that a
+/// length field counts, or of all bytes before or after the checksum. A checksum of one or two
+/// bytes must cover at least `least` bytes, since a shorter range may match by chance.
 fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     let lengths = protocol
         .fields

@@ -69,7 +69,7 @@ const NAMESPACES: [i32; 7] = [
 /// faults of the kernel are reported, too.
 const USER_MODE_ONLY: u64 = 1;
 
-/// `ioctl`s that simulate typing at a terminal.
+/// Numbers of the `ioctl` requests that simulate typing at a terminal, which the sandbox refuses.
 const TYPING: [u64; 2] = [0x5412, 0x541C]; // TIOCSTI, TIOCLINUX
 
 /// The bit that marks calls by the x32 interface in the numbers of system calls.
@@ -78,7 +78,9 @@ const X32: u32 = 0x4000_0000;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = Result<T, seccompiler::BackendError>;
 
-/// Makes the seccomp filters of the sandbox; `None` for processors that `seccompiler` does not
+/// Makes the three seccomp filters of the sandbox, one for each error code of a refused call:
+/// rights that no target needs (mounts, modules, namespaces, …: EPERM), sockets except AF_UNIX
+/// (EAFNOSUPPORT), and `clone3` (ENOSYS). `None` for processors that `seccompiler` does not
 /// support.
 fn filters() -> Built<Option<Vec<BpfProgram>>> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
@@ -129,7 +131,7 @@ fn sockets() -> Built<Rules> {
 }
 
 /// Makes a seccomp rule that applies to a system call if its argument with the index `argument`,
-/// from 0, compares with `value` as `is` says.
+/// from 0, compares with `value` as `is` says. `length`: whether 32 or 64 bits are compared.
 fn rule(argument: u8, length: Length, is: Is, value: u64) -> Built<SeccompRule> {
     SeccompRule::new(vec![SeccompCondition::new(argument, length, is, value)?])
 }
@@ -143,9 +145,9 @@ fn statement(code: u16, k: u32) -> sock_filter {
     }
 }
 
-/// Changes a seccomp filter so that all system calls by the 32-bit and x32 interfaces fail. The
-/// original filter kills the process at 32-bit calls, and misreads x32 calls, whose numbers have
-/// other meanings.
+/// Returns a seccomp filter changed so that all system calls by the 32-bit and x32 interfaces fail.
+/// The original filter kills the process at 32-bit calls, and misreads x32 calls, whose numbers
+/// have other meanings.
 fn refuse_others(program: BpfProgram) -> BpfProgram {
     // From <linux/bpf_common.h>.
     const LOAD: u16 = 0x20;
@@ -171,8 +173,8 @@ fn refuse_others(program: BpfProgram) -> BpfProgram {
     filter
 }
 
-/// Writes the seccomp filters to a memory file for the launcher, each preceded by the number of its
-/// instructions. `None` where there are no filters for this processor.
+/// Returns a memory file for the launcher with the seccomp filters, each preceded by the number of
+/// its instructions. `None` where there are no filters for this processor.
 pub(super) fn file() -> io::Result<Option<OwnedFd>> {
     let Some(filters) = filters().map_err(io::Error::other)? else {
         return Ok(None);

@@ -10,9 +10,9 @@ use crate::unfold::Area;
 
 /// Number of bytes before a heap block's first byte that glibc uses for its size.
 const HEADER: u64 = 16;
-/// Size in bytes of the chunk in which a thread keeps its freed blocks (glibc 2.30 and later).
+/// Size in bytes of the chunk in which a thread keeps its freed heap blocks (glibc 2.30 and later).
 const TCACHE: u64 = 0x290;
-/// Number of different block sizes for which a thread keeps freed blocks.
+/// Number of different block sizes for which a thread keeps freed heap blocks.
 const TCACHE_BINS: u64 = 64;
 /// Number of bytes from the beginning of a heap that are read; blocks beyond them are not seen.
 const LARGEST: u64 = 256 << 20;
@@ -52,8 +52,8 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     found
 }
 
-/// A heap block after which the word in which the allocator keeps the next block's size was
-/// overwritten.
+/// A heap block past whose end the program has written: it has overwritten the word behind the
+/// block, in which the allocator keeps the size of the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
     /// Address at which the heap block begins.
@@ -62,9 +62,10 @@ pub struct Damaged {
     pub word: u64,
 }
 
-/// Returns the first heap block after which the allocator's size field is no valid size, or says
-/// that the block is freed, and its size does not stand before the field as it does then; `None`
-/// where all are valid, or the heap is not that of glibc's allocator.
+/// Returns the first heap block that was overwritten past its end, as the size field of the
+/// allocator after it shows: it is no valid size, or it says that the block is freed although the
+/// block's size does not stand before the field, where the allocator writes it when it frees a
+/// block. `None` where all size fields are valid, or the heap is not that of glibc's allocator.
 pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     let mapping = maps.iter().find(|it| it.path.as_os_str() == "[heap]")?;
     let length = (mapping.end - mapping.start).min(LARGEST);
@@ -94,7 +95,7 @@ pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     None
 }
 
-/// Returns true if a size field of the allocator says that the block before it is in use.
+/// Returns true if a size field of the allocator says that the heap block before it is in use.
 pub fn says_used(word: u64) -> bool {
     word & 1 == 1
 }
@@ -149,7 +150,8 @@ impl Heap {
         (size >= 32 && size.is_multiple_of(16) && size <= end - at).then_some(size)
     }
 
-    /// Returns true if the chunks from an address on fill the heap exactly.
+    /// Returns true if the chunks of the heap, of which the first begins at the address `at`, end
+    /// exactly where the heap ends, as in an undamaged heap.
     fn fills(&self, mut at: u64) -> bool {
         let end = self.start + self.image.len() as u64;
         while at < end {
@@ -161,10 +163,10 @@ impl Heap {
         at == end
     }
 
-    /// Returns the chunks of the heap without the last one (address, size, whether in use), and the
-    /// address of the last one. Appends their size fields to `headers`. A chunk whose size field
-    /// was overwritten is taken to end at the first address from which on valid chunks fill the
-    /// heap.
+    /// Returns the chunks (address, size, whether in use) into which the allocator has divided the
+    /// heap, except for the last one, and the address of the last one, `None` if there is none.
+    /// Appends their size fields to `headers`. A chunk whose size field was overwritten is taken to
+    /// end at the first address from which on valid chunks fill the heap.
     fn chunks(&self, headers: &mut Vec<Header>) -> (Vec<(u64, u64, bool)>, Option<u64>) {
         let end = self.start + self.image.len() as u64;
         let (mut chunks, mut at) = (Vec::new(), self.start);
@@ -215,7 +217,8 @@ impl Heap {
         }));
     }
 
-    /// Adds to `freed` the blocks that the thread keeps for its next allocations (glibc's tcache).
+    /// Adds to `freed` the heap blocks that the thread keeps for its next allocations (glibc's
+    /// tcache).
     fn cached(&self, tcache: u64, freed: &mut HashSet<u64>) {
         for bin in 0..TCACHE_BINS {
             let Some(first) = self.word(tcache + 2 * TCACHE_BINS + 8 * bin) else {
@@ -240,7 +243,8 @@ impl Heap {
     }
 
     /// Adds to `freed` the small freed chunks (fast bins) of glibc's main arena. The arena is found
-    /// because it has the address `top` of the heap's last chunk.
+    /// in the C library's writable memory (`maps`) because it holds `top`, the address of the
+    /// heap's last chunk.
     fn fast_bins(&self, top: u64, maps: &Maps, memory: &mut dyn Memory, freed: &mut HashSet<u64>) {
         /// Offset, in glibc's arena, of its pointer to the last chunk.
         const TOP: u64 = 96;

@@ -22,9 +22,10 @@ use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
-/// Largest number of stops of a mutant's run at its breakpoint; more count as a timeout.
+/// Largest number of times that a mutant's run may stop at its breakpoint; then it counts as
+/// hanging.
 const STOPS: usize = 400;
-/// One more than the largest size of an x86 instruction, in bytes.
+/// Each instruction has fewer bytes than this (at most 15), so the next one begins before that.
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
@@ -32,13 +33,13 @@ const CASES: usize = 256;
 const FUNCTIONS: usize = 4_000;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// No more mutants are run when for so many pairs of a line and a kind one did not end in time.
+/// No more mutants are run once mutants of this many kinds and lines (pairs) did not end in time.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
 /// Largest number of mutants that are compared in runs of all other inputs, not only of chosen ones.
 const COMPARED_CLOSELY: usize = 60;
-/// Largest number of failing runs, and of others, with which a most telling mutant is compared.
+/// Number of failing runs, and of others, after which a mutant is not compared with more of them.
 const CLOSELY: usize = 12;
 /// Largest number of mutants that are compared in runs of further inputs, and of runs of either end
 /// with which each of them is compared.
@@ -59,8 +60,8 @@ pub(crate) struct MutantEnd {
 }
 
 impl MutantEnd {
-    /// Returns true if it is known what the run wrote, and that is not empty: other runs can then
-    /// be compared with it.
+    /// Returns true if the run is known to have written something, so that what other runs have
+    /// written can be compared with it.
     fn is_comparable(&self) -> bool {
         (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
     }
@@ -78,7 +79,7 @@ pub(crate) struct Mutated {
 }
 
 impl Engine {
-    /// Returns the functions to which the addresses `pcs` belong, each once, by their addresses.
+    /// Returns the functions that contain the code addresses `pcs`, each once, sorted by address.
     pub(super) fn functions_of(&self, pcs: impl Iterator<Item = u64>) -> Vec<&Function> {
         let all = pcs.filter_map(|pc| self.info.function(pc.wrapping_sub(self.bias)));
         let mut all: Vec<&Function> = all.collect();
@@ -104,8 +105,8 @@ impl Engine {
         decoded.collect()
     }
 
-    /// Returns the mutants of the program, in the statements that the failing run has executed, that
-    /// may make a difference to it. Its forks are made from `stand`.
+    /// Returns the mutants of statements of the failing run, which has the points `points`, that
+    /// may change how it ends; forks of the stopped run `stand` show which ones may.
     fn mutants(&mut self, stand: &mut Stand, points: &[Point]) -> Result<Vec<Mutant>, EngineError> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let process = stand.process();
@@ -145,9 +146,9 @@ impl Engine {
         Ok(found)
     }
 
-    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if
-    /// `patch` is `None`. Returns how the fork ended; `None` if it did what cannot be followed.
-    /// With the pace [`Pace::SystemCalls`], what it writes is recorded.
+    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if it
+    /// is `None`. Returns how the fork ended, with what it wrote if `pace` is
+    /// [`Pace::SystemCalls`]; `None` if it did something that cannot be followed.
     pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,
@@ -240,10 +241,9 @@ impl Engine {
         })
     }
 
-    /// Finds mutants of the program that keep the failing run from failing (`averts` is true for
-    /// how they then end), and compares them with the program in runs of the inputs `others`.
-    /// `limit` is the time limit of a test. The search ends early when `facts_until` is over, or the
-    /// time of this part of the explanation.
+    /// Finds mutants of the program that keep the failing run from failing (`averts` tells by how a
+    /// mutant's run ends), and compares them with the program in runs of the inputs `others`.
+    /// `limit` is the time limit of a test. The search ends early when the time for it is over.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -427,9 +427,9 @@ impl Engine {
         Ok((found, run))
     }
 
-    /// Sorts mutants by these criteria, one after another: kinds that few instructions have come
-    /// first; then mutants of statements that mostly failing runs execute; then those of statements
-    /// that are executed rarely, and the first mutant of each kind on a line; then small changes.
+    /// Sorts mutants, the most promising first: kinds that few instructions have; then those in
+    /// statements that mostly failing runs execute (`spectrum`); then those in rarely executed
+    /// statements, and the first of each kind on a line; then small changes.
     fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();
@@ -450,12 +450,11 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares the mutants `found` with the unchanged program in runs of another input, stopped in
-    /// `stand`. A mutant is run only if the program executes the changed instruction on that input,
-    /// and at most `enough` such runs are already counted for the mutant. Its run is counted in
-    /// `others` and `alike` if the program does not fail on the input, else in `failing` and
-    /// `mended`. `averts` is true for the end of a run that does not fail; `fails` says of the
-    /// program's end whether it fails, and `None` where it says nothing.
+    /// Runs mutants (`found`) on one other input, in forks of the run that is stopped in `stand`,
+    /// and counts how they end. A mutant is run if the program executes its instruction there,
+    /// until it has more than `enough` runs. If the unchanged program ends well, `others` counts
+    /// the run, `alike` those that end like the program; if it fails (`fails`; `None`: unknown, no
+    /// runs), `failing` counts the run, `mended` those that do not fail (`averts`).
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
@@ -577,8 +576,8 @@ fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     }
 }
 
-/// After an instruction was executed, lets the process go on at another address if `patch` is
-/// [`Patch::Leave`].
+/// Makes the process leave its code for another address if `patch` ([`Patch::Leave`]) says so for
+/// the instruction that it has just executed. If that was a call, it leaves when the call returns.
 fn leave(process: &mut Process, patch: &Patch) -> Result<(), EngineError> {
     let Patch::Leave(at, to) = patch else {
         return Ok(());
@@ -608,7 +607,7 @@ fn targets(process: &mut Process, table: u64) -> Vec<u64> {
     entries.collect()
 }
 
-/// Returns the DWARF number of a general register.
+/// Returns the number by which DWARF names a general register of x86-64.
 fn dwarf_number(register: Register) -> u16 {
     match register {
         Register::RAX => 0,

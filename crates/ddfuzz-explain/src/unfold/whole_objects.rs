@@ -4,10 +4,10 @@ use crate::types::TypeId;
 use crate::unfold::{Area, LARGEST, Unfolding};
 
 impl Unfolding<'_> {
-    /// Returns address and class of the whole C++ object to which `pointer`, a pointer to the class
-    /// `to`, leads. The object's vtable pointer tells the class, if this is derived from `to`, its
-    /// object fits into `area`, and the memory graph has no object there. Else returns `pointer`
-    /// and `to`.
+    /// Returns the address and the class of the whole C++ object of which `pointer`, a pointer to
+    /// the class `to`, leads to a part. The class is told by the object's vtable pointer. If that
+    /// tells no class derived from `to`, if the whole object is not inside of `area`, or if the
+    /// memory graph has an object there already, returns `pointer` and `to` as they are.
     pub(super) fn whole_object(&mut self, pointer: u64, to: TypeId, area: Area) -> (u64, TypeId) {
         let as_declared = (pointer, to);
         if !self.types.is_polymorphic(to) {
@@ -26,8 +26,8 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns true if a block is full of C++ objects of one class, each of `size` bytes: all begin
-    /// with the same vtable pointer.
+    /// Returns true if a block of memory is full of C++ objects of one class, each of `size` bytes:
+    /// all begin with the same vtable pointer.
     pub(super) fn is_of_one_class(&mut self, block: Area, size: u64) -> bool {
         let length = (block.end - block.start).min(LARGEST);
         let bytes = self.state.bytes(block.start, length as usize);

@@ -273,8 +273,8 @@ impl Isolation {
         self.failing.saturating_sub(self.passing)
     }
 
-    /// Records the number of deltas that the candidate of a test of the isolation contains, read
-    /// from the test's line in the log.
+    /// Records how many deltas (differences between the passing and the failing input) the
+    /// candidate of an isolation's test contains, as the test's line in the log says.
     pub fn test(&mut self, test: &TestLine) {
         self.kept.push(match &test.edit {
             EditRecord::Keep(kept) => kept
@@ -436,7 +436,7 @@ fn axes(
     svg
 }
 
-/// Draws the line of the best input's size, which drops at each reduction, as SVG.
+/// Returns as SVG the line of the best input's size, which drops at each reduction.
 fn line(history: &MinimizationHistory, place: &impl Fn(u64, u64) -> (f64, f64)) -> String {
     let mut size = history.size_before;
     let mut points = vec![place(0, size)];

@@ -21,7 +21,8 @@ pub struct Region {
     pub group: Group,
 }
 
-/// State of reading an object file or program: the regions made so far.
+/// What is known while an object file or program is read: its bytes, its byte order, and the
+/// regions and strings found so far.
 pub struct Object<'a> {
     pub text: &'a [u8],
     pub big: bool,
@@ -59,8 +60,8 @@ impl Stated {
 }
 
 impl<'a> Object<'a> {
-    /// Begins to read the file `text`, whose header has `head` bytes and whose numbers are
-    /// big-endian if `big`.
+    /// Returns the state at the start of reading the file `text`, whose header has `head` bytes and
+    /// whose numbers are big-endian if `big`.
     pub fn new(reader: &mut Reader, text: &'a [u8], big: bool, head: usize) -> Object<'a> {
         Object {
             text,
@@ -191,8 +192,8 @@ impl<'a> Object<'a> {
         self.enclose_as(place, Group::new(label, Vec::new()));
     }
 
-    /// Puts all regions in the range `place` into one region as [`Object::enclose`] does; that
-    /// region is a deletable part.
+    /// Puts all regions in the range `place` into one region, as [`Object::enclose`] does, and
+    /// makes this region a deletable part with the label `label` (id in the file's tree).
     pub fn enclose_part(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::part(label, Vec::new()));
     }

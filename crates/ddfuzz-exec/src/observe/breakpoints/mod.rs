@@ -23,7 +23,8 @@ const BREAKPOINT: u8 = 0xcc;
 /// Maximum number of breakpoints in one program.
 const MOST_SITES: usize = 1 << 18;
 
-/// An instruction of the program at which a breakpoint is set to observe comparisons.
+/// An instruction of the program at which a breakpoint is set to observe comparisons: a compare
+/// instruction, or the first one of a comparison callback.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
     /// A breakpoint at a compare instruction; holds the instruction and the width of its operands
@@ -49,9 +50,9 @@ pub(crate) struct BreakpointPlan {
 }
 
 impl BreakpointPlan {
-    /// Plans breakpoints on all compare instructions and on the callbacks `hooks`. Only functions
-    /// that decode completely get breakpoints: a breakpoint in data would change the program's
-    /// behaviour.
+    /// Returns a plan of breakpoints on all compare instructions and on the callbacks `hooks`. Only
+    /// functions that decode completely get breakpoints: a breakpoint in data would change the
+    /// program's behaviour.
     pub(crate) fn of(image: Image, hooks: &[Hook]) -> BreakpointPlan {
         let mut sites = BTreeMap::new();
         let is_hook = |start| image.hooks.iter().any(|hook| hook.address == start);
