@@ -87,12 +87,13 @@ impl Averting {
 
     /// Returns true if runs of other inputs support the mutant. Of those that do not fail, at least
     /// one, and at least half, must end as without the mutation. If all of them fail, the mutant
-    /// must avert at least [`ENOUGH`] of these failures; one is enough if more than [`ENOUGH`]
+    /// must avert at least [`ENOUGH`] of these failures, and half of them; one is enough if more than [`ENOUGH`]
     /// failing runs execute its statement, and no others.
     pub(super) fn is_telling(&self) -> bool {
         let all = self.executed.unwrap_or_default();
         let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.mended > 0;
-        (is_seen || self.alike > 0 || self.mended >= ENOUGH) && self.alike * 2 >= self.others
+        let mends = self.mended >= ENOUGH && self.mended * 2 >= self.failing;
+        (is_seen || self.alike > 0 || mends) && self.alike * 2 >= self.others
     }
 
     /// Returns how much evidence there is that the mutant's statement is wrong, as a logarithm of a
@@ -210,6 +211,7 @@ mod tests {
         // No other run that ends well executes it.
         assert!(is_telling(0, 0, 4, 3));
         assert!(!is_telling(0, 0, 2, 2) && !is_telling(0, 0, 3, 2));
+        assert!(!is_telling(0, 0, 32, 7));
     }
 
     #[test]
