@@ -87,8 +87,8 @@ impl Averting {
 
     /// Returns true if runs of other inputs support the mutant. Of those that do not fail, at least
     /// one, and at least half, must end as without the mutation. If all of them fail, the mutant
-    /// must avert at least [`ENOUGH`] of these failures, and half of them; one is enough if more than [`ENOUGH`]
-    /// failing runs execute its statement, and no others.
+    /// must avert at least [`ENOUGH`] of these failures, and half of them; one is enough if more than
+    /// [`ENOUGH`] failing runs execute its statement, and no others.
     pub(super) fn is_telling(&self) -> bool {
         let all = self.executed.unwrap_or_default();
         let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.mended > 0;
