@@ -23,7 +23,7 @@ const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpeda
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
 /// Further C sources of the runtime library, which is preloaded into targets.
-const INJECTED: [&str; 20] = [
+const INJECTED: [&str; 21] = [
     "inject.c",
     "blocks.c",
     "defer.c",
@@ -37,6 +37,7 @@ const INJECTED: [&str; 20] = [
     "restore_calls.c",
     "restore_filter.c",
     "restore_memory.c",
+    "restore_paths.c",
     "restore_setup.c",
     "restore_sites.c",
     "spare.c",
