@@ -275,6 +275,11 @@ pub struct RevisitArgs {
     /// --channel and --max-len, which need not be given again
     #[arg(long)]
     pub(super) resume: bool,
+    /// Let runs of a utility that share a process also share the random numbers, the times and the
+    /// process id that it reads before its input, as interpreters do: many times faster for these.
+    /// Crashes are still checked in new processes
+    #[arg(hide_short_help = true, long)]
+    pub(super) freeze_start: bool,
     /// Run the fuzzed utilities without the sandbox; an error unless it is given twice
     #[arg(hide_short_help = true, long, action = clap::ArgAction::Count)]
     pub(super) no_sandbox: u8,

@@ -237,6 +237,7 @@ pub(super) fn settings(
             limits,
             sandbox: held.sandbox,
             path: path_of_utilities(),
+            freeze_start: args.freeze_start,
         },
         plan: StudyPlan {
             seed,
