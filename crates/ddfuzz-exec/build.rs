@@ -22,7 +22,8 @@ const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpeda
 /// is preloaded into targets.
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
-/// Further C sources of the runtime library, which is preloaded into targets.
+/// Names of the C files that, with those in `SHARED`, are compiled to the runtime library, which is
+/// preloaded into targets.
 const INJECTED: [&str; 21] = [
     "inject.c",
     "blocks.c",

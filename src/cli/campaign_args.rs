@@ -61,8 +61,8 @@ impl SeedArgs {
         self.bundled_seeds || !self.seeds.is_empty()
     }
 
-    /// Returns from where the seeds that the user has given are read, for the record of the
-    /// campaign.
+    /// Returns the seeds' sources for the record of the campaign: the paths that the user has
+    /// given, added seeds, and whether those of a bundled target are used.
     pub fn sources(&self) -> SeedSources {
         SeedSources {
             paths: self.seeds.iter().map(|path| absolute(path)).collect(),

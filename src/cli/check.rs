@@ -271,9 +271,9 @@ struct Doubts {
 }
 
 impl Doubts {
-    /// Returns the reasons to doubt that groups are fixed although runs on the recorded targets
-    /// pass: options of the command line change the conditions under which the groups were found.
-    /// `subject`: returns the target and the way with which an entry is run again.
+    /// Returns reasons to doubt that groups are fixed when their inputs pass: options of the
+    /// command line have changed conditions under which the groups were found, as recorded with
+    /// their targets. `subject` returns the target and the way with which an entry is run now.
     fn of_recorded(
         reader: &Reader,
         groups: &[StoredGroup],
@@ -299,10 +299,10 @@ impl Doubts {
         self.all.as_ref().or(single)
     }
 
-    /// Adds a reason for each group without one whose crashes were all found with the same build of
-    /// `target` that is being checked ([`same_build`]): a build cannot have fixed its own crash.
-    /// Adds none if `target` is a script or its arguments name existing files, since what it does
-    /// depends on those files, too.
+    /// Adds reasons to doubt that groups are fixed, for groups without such a reason whose crashes
+    /// were all found with the very build of `target` that is being checked ([`same_build`]): a
+    /// build cannot have fixed its own crash. Adds none if `target` is a script or its arguments
+    /// name existing files, since what it does depends on those files, too.
     fn add_same_build(&mut self, groups: &[StoredGroup], target: &Target) -> Result<(), Failure> {
         let Program::Path(path) = &target.program else {
             return Ok(());
@@ -434,9 +434,9 @@ fn other_than_found(
     })
 }
 
-/// Returns the reason to doubt that a group is fixed because some of its inputs, `entries`, were
-/// found on another target than `target`. `None` if there are no such inputs, or if the target of
-/// the last one is not recorded.
+/// Returns the reason to doubt that a group is fixed: some of its inputs, `entries`, were found on
+/// another target than `target`. `None` if `entries` is empty, or if the target of the last one is
+/// not recorded.
 fn found_elsewhere<'a>(
     file: &CampaignFile,
     entries: impl Iterator<Item = &'a Entry>,
@@ -457,8 +457,9 @@ fn found_elsewhere<'a>(
     })
 }
 
-/// Prints a warning if the recorded target got its input as a file (`@@`), and the given target
-/// does not: a program that reads no input would seem to have all its crashes fixed.
+/// Prints a warning if a campaign in `campaigns` gave its target the input in a file (`@@`), and
+/// `target` gets it on stdin: a program that does not read it would seem to have all its crashes
+/// fixed.
 fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) {
     let records = campaigns
         .iter()
@@ -473,8 +474,9 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Returns two bools about the failures in `groups`: whether at least one has a target of its own
-/// ([`Recorded::of_entry`]), and whether at least one has none.
+/// Returns two bools about the failures in `groups`: whether for at least one of them its own
+/// target is recorded, as in a study or if the output directory has results of several targets
+/// ([`Recorded::of_entry`]), and whether for at least one none is.
 fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool) {
     let (mut own, mut others) = (false, false);
     for entry in entries(groups) {
@@ -490,9 +492,9 @@ fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool)
 /// need.
 type Stranded = (Group, PathBuf);
 
-/// Divides the groups into those that can be checked, and those that cannot because the programs
-/// for all their inputs are missing. `subject`: returns the target and the way with which an entry
-/// is run. Fails if no group can be checked.
+/// Divides the groups into those that can be checked, and those that cannot, each of these with the
+/// path of a missing program: no input of such a group has a program that exists. `subject` returns
+/// the target and the way with which an entry is run. Fails if no group can be checked.
 fn runnable(
     groups: Vec<StoredGroup>,
     subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,
@@ -534,12 +536,13 @@ fn gone(target: &Target) -> Option<&Path> {
     }
 }
 
-/// The targets of the campaigns of an output directory, by the campaign's id; empty if all
-/// campaigns have the same target.
+/// The recorded targets of an output directory, by the ids of the campaigns that used them; empty
+/// if all campaigns have the same target.
 struct Recorded(HashMap<String, TargetRecord>);
 
 impl Recorded {
-    /// Reads the targets of all campaigns; returns an empty map if they are all the same.
+    /// Returns the target of each campaign in the output directory, by the campaign's id; none if
+    /// all are on the same target.
     fn of(reader: &Reader) -> Result<Recorded, Failure> {
         let file = reader.campaigns()?;
         let records = file
@@ -552,10 +555,9 @@ impl Recorded {
         Ok(Recorded(if is_one { HashMap::new() } else { records }))
     }
 
-    /// Returns the target on which a failure was found, and the way of execution. They come from
-    /// the failure's own record, as in a study of many programs. Otherwise they come from the
-    /// failure's campaign, if the output directory has results of several targets. Else returns
-    /// `None`.
+    /// Returns the target on which a failure was found, and the way of execution: from the
+    /// failure's own record, if it has them as in a study of many programs; else from its campaign,
+    /// if the output directory has results of several targets; else `None`.
     fn of_entry(&self, entry: &Entry) -> Option<(Target, Way)> {
         let of_campaign = || self.0.get(entry.crash.campaign()?);
         let record = match &entry.crash.of {

@@ -47,7 +47,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Hint for a command that has saved its state.
+/// Hint for the user after an interrupted command that has saved its state: the same command with
+/// `--resume` continues.
 pub const CONTINUE: &str = "continue with the same command and --resume";
 
 /// Explanation for the user of an input that fails each time when it is run alone, but not each
@@ -141,8 +142,8 @@ impl Failure {
         &self.report.error.message
     }
 
-    /// Returns the failure with the path that it is about, which is added to the message if the
-    /// message lacks it.
+    /// Returns the failure with `path` as the path that it is about. If the message lacks this
+    /// path, it is put in front.
     pub fn path(mut self, path: &Path) -> Failure {
         let error = &mut self.report.error;
         let shown = path.display().to_string();

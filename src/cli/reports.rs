@@ -166,8 +166,8 @@ fn written_twice(file: &Path) -> Failure {
     failure.hint("give each its own file")
 }
 
-/// Returns true if the text of the mark occurs in the first `within` bytes of `report`: then ddfuzz
-/// has written the report. Else false.
+/// Returns true if ddfuzz has written the file `report`: if the text `mark`, which all reports of a
+/// kind have at their beginning, occurs in its first `within` bytes. Else false.
 pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
     let begin = &report[..report.len().min(within)];
     String::from_utf8_lossy(begin).contains(mark)

@@ -177,18 +177,17 @@ impl ResultArgs {
         }
     }
 
-    /// Returns true if the search goes on where an earlier search that left its log has stopped;
-    /// else false. It does with `--resume`. It also does if the result goes to stdout (`-o -`) and
-    /// neither `--log` nor `--force` is given: in a pipe, the same command is called again and
-    /// again.
+    /// Returns true if the search continues an earlier, interrupted search from its log: with
+    /// `--resume`, and also if the result goes to stdout (`-o -`) and neither `--log` nor `--force`
+    /// is given, because in a pipe the same command is called again and again. Else false.
     pub fn continues(&self) -> bool {
         self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
     }
 
-    /// Adds a hint to `failure` in two cases, and returns it. Both concern calls whose result goes
-    /// to stdout and that have no `--log`; the hint is to give another log. In the first case the
-    /// log beside the input is that of another search, in the second no log can be written beside
-    /// the input.
+    /// Adds a hint to `failure`, and returns it, if the result goes to stdout and no `--log` is
+    /// given. If the log beside the input is that of another search, the hint is to give another
+    /// log or to overwrite that one; if no log can be written beside the input, to put it
+    /// elsewhere. Other failures stay as they are.
     pub fn explain(&self, failure: Failure) -> Failure {
         let is_beside = self.to_stdout() && self.log.is_none();
         match failure.kind() {
@@ -473,8 +472,8 @@ fn holds_no_test(log: &Path) -> bool {
 /// Suffix of the name of a log, after that of the result file.
 const LOG_ENDING: &str = ".log.jsonl";
 
-/// Suffix of the file that holds a result which is to be printed (`-o -`) until the minimization
-/// ends, after the name of the log.
+/// Suffix of the file in which a result stays until the minimization ends and prints it (`-o -`):
+/// it is added to the name of the log.
 const PRINTED_ENDING: &str = ".ddfuzz-stdout";
 
 /// Returns the folder for the inputs of slips (other crashes than the minimized one) that the
@@ -516,9 +515,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(SCRIPT_ENDING))
 }
 
-/// Returns those of the files `kept` whose slips are not in `listed`, the slips of the log. Each
-/// file holds the input of a slip (another crash, found while minimizing). The log may lack some,
-/// since workers also test candidates that the search has not asked for.
+/// Returns those of the files `kept`, each the input of a slip (another crash, found while
+/// minimizing), whose slip is not among `listed`, those of the log. The log may lack some, since
+/// workers also test candidates that the search has not asked for.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],

@@ -340,8 +340,9 @@ impl Screen for GroupBlocks {
 /// Option with which `ddfuzz-runner` starts itself as a helper: wait until the process with the
 /// given id ends, then print the text on stdin.
 pub const PRINT_AFTER: &str = "--print-after";
-/// Maximum time in milliseconds that the helper process waits for cargo-fuzz to end, before it
-/// prints; cargo-fuzz runs the program once more for each failing input.
+/// Maximum time in milliseconds that the helper process, which prints ddfuzz's last message on
+/// stderr, waits for cargo-fuzz to end before it prints. It is long because cargo-fuzz runs the
+/// program once more for each failing input.
 const LONGEST_WAIT_MS: u16 = 60_000;
 /// cargo-fuzz is searched for among this many nearest ancestors of this process.
 const ANCESTORS: usize = 4;
@@ -373,8 +374,9 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Runs as the helper process that was started with [`PRINT_AFTER`]: waits until the process with
-/// the given id ends, then prints the text on stdin; `words` are the arguments after that option.
+/// Runs the helper process that was started with [`PRINT_AFTER`]: reads a text from stdin, waits
+/// until a process ends, and prints the text. `words` are the arguments after that option, of which
+/// the first is the process's id.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
     // If reading fails, the text that was read so far is printed.

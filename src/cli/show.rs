@@ -210,7 +210,8 @@ pub fn what_is_missing(group: &IncompleteGroup) -> &'static str {
     }
 }
 
-/// Says how the user can make complete inputs of a group from the files that are left of it.
+/// Returns the advice for the user, in words, on a group whose entries are incomplete: which of
+/// their files (original or minimized inputs) `ddfuzz triage` can make complete again.
 pub fn advice_where_incomplete(group: &IncompleteGroup) -> String {
     let files = match (group.has_originals, group.has_reproducers) {
         (true, false) => "original",

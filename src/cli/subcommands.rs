@@ -76,8 +76,8 @@ impl CommandLine {
         self.with_subcommands(|_| true)
     }
 
-    /// Returns a parser that knows only those subcommands whose names are among the words of the
-    /// call. It parses these words as the parser of all subcommands would.
+    /// Returns a parser of the command line that knows only the subcommands whose names occur in
+    /// `words`. It parses `words` like the parser of all subcommands, and is made faster.
     pub fn command_for(&self, words: &[OsString]) -> Command {
         self.with_subcommands(|name| words.iter().any(|word| word == name))
     }
@@ -122,7 +122,8 @@ mod tests {
     use super::*;
     use crate::cli::{cargo, command_line};
 
-    /// Parses the words of a call, and returns all that was parsed of its subcommand.
+    /// Parses the command line `words` by `parser`, and returns the debug text of the subcommand
+    /// with its options, so that tests can compare what two parsers have understood.
     fn parsed(parser: Command, words: &[OsString]) -> Result<String, clap::Error> {
         let matches = parser.try_get_matches_from(words)?;
         Ok(format!("{:?}", matches.subcommand()))

@@ -269,8 +269,8 @@ impl TargetArgs {
         }
     }
 
-    /// Changes `target` by all options except those for its program and limits. A variable of the
-    /// environment replaces the one of the same name.
+    /// Changes `target` by all options except those for its program and limits. A given environment
+    /// variable replaces one of the same name.
     fn apply(&self, target: &mut Target) -> Result<(), Failure> {
         for (name, value) in &self.env {
             // A replaced variable keeps its place, because the order of variables may matter.
@@ -350,8 +350,8 @@ impl TargetArgs {
         Ok(probe_by(target, self.way.way())?)
     }
 
-    /// Starts the target as [`probe`](Self::probe) does, and a triager for it, which analyses
-    /// crashes. If the target can be run by its entry function, both use one fork server.
+    /// Starts the target as [`probe`](Self::probe) does; returns a triager, which analyses crashes,
+    /// and its executor. If it can be run by its entry function, both use one fork server.
     pub fn probe_with_triager(
         &self,
         target: &Target,
@@ -620,9 +620,9 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
 }
 
 /// Returns the target on which the groups of an output directory are run again: the one that the
-/// command line names. What the command line does not give, such as environment variables, comes
-/// from the latest target in `campaigns` whose program has the same file name. If there is none,
-/// all but the limits comes from the latest target, since a new build may have another name.
+/// command line names. Settings that the command line does not give, such as environment variables,
+/// come from the latest target in `campaigns` whose program has the same file name. Without one,
+/// all but the limits come from the latest target of all, since a new build may have another name.
 pub fn rerun_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
     let named = asked.target()?;
     let is_of = |record: &&Target| match (&record.program, &named.program) {

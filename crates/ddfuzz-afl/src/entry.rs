@@ -165,8 +165,8 @@ impl Entry {
         true
     }
 
-    /// Records the length of the candidate in `buffer`, and appends zeros to it up to the length of
-    /// the queue entry.
+    /// Notes the length of the candidate in `buffer`, and fills the buffer with zeros up to the
+    /// length of the queue entry.
     fn pad(&mut self) {
         self.len = self.buffer.len();
         self.buffer.resize(self.untrimmed_len, 0);

@@ -16,9 +16,9 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Number of minor keys (finer hashes of crashes) of one group up to which the first input of each
-/// is stored. In a group with so many, an input with a new minor key is stored only if it is a
-/// crash smaller than all stored inputs of the group.
+/// Maximum number of minor keys (finer hashes of crashes) of one group for which an input is stored
+/// because the minor key is new. In a group with so many, only crashes are stored that are smaller
+/// than all stored inputs of the group.
 pub(crate) const MAX_MINORS: usize = 16;
 
 /// The result of committing a finding (a run that did not pass) whose input was stored: the id of
@@ -256,8 +256,8 @@ impl<'a> CampaignState<'a> {
         self.unsaved
     }
 
-    /// Saves the checkpoint (`state.json`), and writes the numbers of runs that have changed to the
-    /// records of their groups.
+    /// Saves the checkpoint (`state.json`). For each group whose number of runs has changed since
+    /// it was last written, also writes that number to the group's record.
     pub(crate) fn save(&mut self) -> Result<(), StoreError> {
         let mut store = lock(self.store);
         for (kind, groups) in &self.checkpoint.seen {
@@ -407,9 +407,9 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs in the present count for `--runs` (from run `count_start` on)
-    /// that crashed in a known group: one of `known_before`, or one for whose major key `is_known`
-    /// returns true.
+    /// Returns the number of runs that crashed in a group that is already known: one of
+    /// `known_before`, or one for whose major key `is_known` returns true. Counts the runs from
+    /// number `count_start` on, with which the count for the option `--runs` began.
     pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes

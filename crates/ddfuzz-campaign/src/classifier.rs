@@ -239,8 +239,8 @@ pub(crate) enum Classified {
 }
 
 impl Classified {
-    /// Returns true if the classified run comes with its complete crash record, which was not
-    /// reported before, so that the input may have to be stored.
+    /// Returns true if the classified run has its complete crash record, because its crash was not
+    /// reported before, so that the input may have to be stored. False for a crash of known keys.
     pub(crate) fn is_new(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }
@@ -273,7 +273,8 @@ pub(crate) struct Suspect<'a> {
     pub(crate) observed: FailedRun,
 }
 
-/// The result of submitting a [`Suspect`] to a crash sink.
+/// The result of submitting a [`Suspect`] (a run that did not pass) to a crash sink: its input was
+/// stored, only its run was counted, or neither.
 pub(crate) enum Submission {
     /// The input was stored, since its minor key is new in its group or it is smaller than the
     /// stored inputs: the new entry, and its crash record.
@@ -300,7 +301,8 @@ pub(crate) struct SuspectClassifier {
 }
 
 impl SuspectClassifier {
-    /// Creates a classifier of suspects of `target`, which is executed in the way `way`.
+    /// Creates a classifier of suspects: inputs whose runs did not pass. It runs them again on
+    /// `target`, in the way `way`.
     pub(crate) fn new(target: &Target, way: Way) -> Result<SuspectClassifier, CampaignError> {
         Ok(SuspectClassifier {
             triager: Triager::of_target(target, way)?,
@@ -435,7 +437,7 @@ impl SuspectClassifier {
     }
 }
 
-/// What an executor has observed of a run that did not pass.
+/// What an executor has observed of a run that crashed, hung or used too much memory.
 #[derive(Clone, Default)]
 pub struct FailedRun {
     /// How the failed run ended; `None` if no failed run is recorded.
@@ -454,12 +456,14 @@ pub struct FailedRun {
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 
 impl FailedRunSlot {
-    /// Puts the observations of a failed run into the slot, in place of those of an earlier run.
+    /// Stores the observations of a failed run in this slot (a place for those of one run), in
+    /// which they replace those of an earlier run.
     pub fn put(&self, run: FailedRun) {
         *lock(&self.0) = run;
     }
 
-    /// Returns how the failed run in the slot ended; `None` if the slot is empty.
+    /// Returns how the run ended whose observations are in the slot for a failed run; `None` if the
+    /// slot is empty.
     pub(crate) fn ended(&self) -> Option<Ended> {
         lock(&self.0).ended
     }
@@ -474,7 +478,8 @@ impl FailedRunSlot {
         Ok(())
     }
 
-    /// Takes the observations of the failed run out of the slot, which is empty then.
+    /// Takes the observations of the failed run out of the slot (a place for those of one run),
+    /// which is empty then.
     pub(crate) fn take(&self) -> FailedRun {
         std::mem::take(&mut *lock(&self.0))
     }

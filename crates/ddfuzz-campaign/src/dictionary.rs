@@ -67,7 +67,7 @@ pub enum Malformed {
     TooLong,
 }
 
-/// Reads the words of the dictionary at `path`, in the order of its lines.
+/// Returns the words of the dictionary at `path`, in the order of its lines.
 ///
 /// # Errors
 /// When the file cannot be read, or a line does not look like `name="value"`.

@@ -14,12 +14,12 @@ use ddfuzz_store::{Archived, Entry, EntryId, Kind};
 use ddfuzz_triage::{Triager, Verdict};
 
 impl Minimizing {
-    /// Looks whether an earlier minimization of `entry` can be continued, whose log differs from
-    /// the planned one (with the first line `start`) only in the limits of runs, and has a result:
-    /// a claim other than best-so-far, or a reduction. If so, sets the limits in `start` to those
-    /// of the log. If that minimization is complete, nothing more is run, and `None` is returned;
-    /// else the settings get the limits of the log, too, and a note for the user is returned. If
-    /// there is no such log, changes nothing and returns `None`.
+    /// Lets an earlier minimization of `entry` continue within the limits of runs that its log has,
+    /// if `start`, the first line planned now, differs from the log's first line in nothing else,
+    /// and if the earlier one has a result (a claim other than best-so-far, or a reduction). Then
+    /// `start` gets the log's limits. If there is something left to run, because nothing but
+    /// best-so-far is claimed, these settings get the limits, too, and a note for the user is
+    /// returned. `None` in all other cases.
     pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
         let logged = Log::read_start(&entry.log())?;
         if logged.limits == start.limits {
@@ -53,11 +53,11 @@ impl Minimizing {
         ))
     }
 
-    /// Looks for a smaller result than that of a minimization of `entry`, which has `size` bytes:
-    /// among the archived results of earlier minimizations, made with another search or build for
-    /// example. Stores the smallest one that is smaller than `size` and still crashes in the same
-    /// group as a further entry of the group, still to be minimized, and returns that entry; `None`
-    /// if there is no such result.
+    /// Stores a result of an earlier minimization that is smaller than `size`, that of the present
+    /// result of `entry`, as a further entry of the group, still to be minimized. Of the archived
+    /// results of earlier minimizations, made with another search or build for example, it is the
+    /// smallest one that still crashes in this group. Returns the new entry; `None` if there is no
+    /// such result.
     pub(crate) fn file_smaller_archived<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

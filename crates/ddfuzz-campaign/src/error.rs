@@ -106,8 +106,8 @@ pub enum CampaignError {
     Minimize(#[from] MinimizeError),
 }
 
-/// Returns the end of an error message about missing seeds: that they were read from `paths`, and
-/// are changed or gone there. Empty if no path is known.
+/// Returns the last words of the error message about missing seeds: that they have changed or are
+/// gone in `paths`. Empty if there are no paths.
 fn read_from(paths: &[PathBuf]) -> String {
     let names: Vec<String> = paths
         .iter()

@@ -26,8 +26,10 @@ use std::collections::HashSet;
 use ddfuzz_exec::{Target, TargetRecord, Way};
 use ddfuzz_store::{Build, Campaign, CampaignFile, Entry, Kind, Reader, StoreError};
 
-/// Which failures of an output directory were found on one target, and which of its groups are gone
-/// with the last build. The documentation of the module has the rule.
+/// What the failures in an output directory have to do with one target: which of them count as
+/// found on it, and which of its groups are gone, that is, did not fail when they were checked with
+/// the last build. A failure counts as found on the target if its record names a campaign on the
+/// target.
 #[derive(Debug)]
 pub struct Finders {
     /// Which failures count as found on the target; `None` if all failures of the directory do.
@@ -47,7 +49,8 @@ pub struct Finders {
     last: Option<Build>,
 }
 
-/// Which failures of a directory with results of several targets count as found on one of them.
+/// The rule by which failures count as found on one target, in an output directory with results of
+/// several targets.
 #[derive(Debug)]
 struct FailureSelection {
     /// Ids of the campaigns whose failures count as found on the target.
@@ -60,7 +63,8 @@ struct FailureSelection {
     shares: bool,
 }
 
-/// How near the target of a campaign is to the target that is run now; the nearest comes first.
+/// How near the target of a campaign is to the target that is run now, the nearest first: the same,
+/// moved to another directory, of the same file name, or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     Same,
@@ -135,8 +139,8 @@ impl Finders {
         Ok(finders)
     }
 
-    /// Determines which failures of the directory of `reader`, which has the campaigns `all`, count
-    /// as found on the target of the campaign `id`.
+    /// Determines which failures in the directory of `reader` count as found on the target of the
+    /// campaign `id`. `all` are the campaigns of this directory.
     pub(crate) fn of_campaign(
         reader: &Reader,
         all: &CampaignFile,
@@ -155,10 +159,11 @@ impl Finders {
         Finders::of(reader, &reader.campaigns()?, Some(&record_of(target)), true)
     }
 
-    /// Returns true if the failure `entry` counts as found on the target: by a run, in a file, or
-    /// while another failure of the target was minimized. Always true for a failure that a study
-    /// has found, whose record names its program. A record of an older version of ddfuzz names no
-    /// campaign: it counts if the journal of triage has the input.
+    /// Returns true if the failure `entry` counts as found on the target: its record names a
+    /// campaign on the target, or triage has found the same crash of the same content on the
+    /// target. The latter counts for records of older versions of ddfuzz, which name no campaign,
+    /// and for all others if the selection shares failures. Always true for a failure that a study
+    /// has found, and if all failures of the directory count.
     pub fn include(&self, entry: &Entry) -> bool {
         let Some(selection) = self.selection.as_ref().filter(|_| entry.crash.of.is_none()) else {
             return true;
@@ -178,8 +183,9 @@ impl Finders {
         self.is_same_but_moved
     }
 
-    /// Checks whether a campaign of the directory is on a program with the same file name as the
-    /// target's; if none is, all failures count as found on the target.
+    /// Returns true if a campaign of the directory is on a program with the same file name as the
+    /// target's. If none is, the directory says nothing of the target, and all its failures count
+    /// as found on it.
     pub fn is_near(&self) -> bool {
         self.is_near
     }
@@ -250,11 +256,11 @@ pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
     gone
 }
 
-/// Returns true if a failure was found with the last recorded build of the program of `target`.
-/// True if no build is recorded at all. False if the failure's group was checked with the last
-/// build, since only groups that were found earlier are checked. Otherwise, the failure was found
-/// with the last build that its campaign has recorded; if that campaign has recorded none, true
-/// only if all recorded builds are the same.
+/// Returns true if the failure `entry` was found with the last build that the output directory
+/// records of `target`'s program. If its group was checked with that build, it was found earlier:
+/// false. Otherwise, its campaign tells: true if the last build that this campaign has recorded is
+/// that one or, where it has recorded none, if no other build is recorded. True also if no build is
+/// recorded at all.
 pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
     let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
     let Some(last) = builds.last() else {

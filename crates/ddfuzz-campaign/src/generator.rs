@@ -70,8 +70,8 @@ impl InputName {
         Stream::new(self)
     }
 
-    /// Returns the length of the named input in bytes; `None` with [`Lines::Strings`], whose length
-    /// is given in lines.
+    /// Returns the length, in bytes, of the generated input that this name stands for; `None` for
+    /// inputs of lines ([`Lines::Strings`]), whose length is a number of lines.
     pub fn bytes(&self) -> Option<u64> {
         match self.kind.lines {
             Lines::None | Lines::Scaled => Some(self.length),
@@ -79,7 +79,7 @@ impl InputName {
         }
     }
 
-    /// Rebuilds the named input: replaces the content of `buffer` by its bytes.
+    /// Rebuilds the input that this name describes: replaces the content of `buffer` by its bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         // Reading to the end writes into unused capacity, which nothing has to fill with zeros.

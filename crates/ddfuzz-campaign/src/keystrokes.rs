@@ -41,8 +41,8 @@ impl FromStr for KeystrokesName {
 }
 
 impl KeystrokesName {
-    /// Rebuilds the named input of keystrokes: replaces the content of `buffer` by the bytes of its
-    /// keys.
+    /// Rebuilds the keystrokes that this name describes: replaces the content of `buffer` by their
+    /// bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-keys-1");

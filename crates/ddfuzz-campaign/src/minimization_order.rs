@@ -107,8 +107,8 @@ impl<'a> Bug<'a> {
         }
     }
 
-    /// Returns all entries of one group that `finders` includes as a single bug, whatever their
-    /// utilities.
+    /// Makes a bug of those `entries` of one group that `finders` includes, of all utilities if
+    /// they are from a study.
     pub(crate) fn of(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Bug<'a> {
         let found = entries.iter().filter(|entry| finders.include(entry));
         Bug::new(reader, finders, found.collect())
@@ -141,10 +141,10 @@ impl<'a> Bug<'a> {
         open.filter(move |entry| !has_result && entry.minimized.is_none())
     }
 
-    /// Returns the entry of the bug to minimize first, or `None` if an entry has a result already.
-    /// Entries found by runs come before those from files; of the former, the one found first is
-    /// chosen. Of files, whose names do not tell which came first, one is chosen whose minimization
-    /// has begun, or else the smallest.
+    /// Returns the entry of the bug to minimize first; `None` if an entry has a result already.
+    /// Entries found by runs come first, in the order of the runs. Of entries from files, whose
+    /// names do not tell which came first, one whose minimization has begun is chosen, or else the
+    /// smallest.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -158,8 +158,8 @@ impl<'a> Bug<'a> {
         self.waiting().min_by_key(place)
     }
 
-    /// Returns the entry of the bug whose minimization is to begin or go on: one whose minimization
-    /// has begun, or else the one found first. `None` if an entry has a result already.
+    /// Returns the entry of the bug to minimize first: one whose minimization was begun and
+    /// interrupted, or else the one found first. `None` if an entry has a result already.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -185,10 +185,10 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// Returns the smallest entry, found in any way, that may give a smaller result than the bug
-    /// (group of crashes) has; one whose minimization has begun comes first. `None` if there is
-    /// none, or nothing was minimized. Slips (found by chance during a minimization) whose test has
-    /// no number are left out, since which of them occur depends on the number of workers.
+    /// Returns the smallest entry that may give a smaller result than the bug (group of crashes)
+    /// has; an entry whose minimization has begun comes first. `None` if there is none, or nothing
+    /// was minimized. Left out are slips (found by chance during a minimization) whose test has no
+    /// number, since the number of workers decides which of them occur.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::of(self.results.iter().copied());
         let order = |entry: &&Entry| {
@@ -206,10 +206,11 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// Returns the entry of the bug (group of crashes) to minimize next as a variant: one whose
-    /// minor key no minimized reproducer has. One whose minimization has begun comes first; then
-    /// the minor key that was found first decides, and then the size. `None` if there is no such
-    /// entry, nothing was minimized, or the reproducers already have more than `most` minor keys.
+    /// Returns the entry of the bug (group of crashes) to minimize next as a variant, that is, an
+    /// entry whose minor key no minimized reproducer has. An entry whose minimization has begun
+    /// comes first; then the minor key that was found first decides, and then the size. `None` if
+    /// there is no such entry, nothing was minimized, or the reproducers already have more than
+    /// `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.minors_of_results();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -286,8 +287,9 @@ pub(crate) struct SmallestSizes {
 }
 
 impl SmallestSizes {
-    /// Returns two sizes of `entries`, which all have results: the size of the smallest result, and
-    /// the size of the smallest input that was minimized.
+    /// Computes the two sizes from `entries` (stored inputs): that of the smallest minimized
+    /// result, and that of the smallest input that was minimized. Entries without a result are
+    /// ignored.
     pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
         let results = entries.filter_map(|entry| entry.minimized.as_ref());
@@ -295,8 +297,8 @@ impl SmallestSizes {
         reached
     }
 
-    /// Updates the smallest sizes by an input of `before` bytes that was minimized to `after`
-    /// bytes.
+    /// Updates the two sizes by an input of `before` bytes that was minimized to `after` bytes:
+    /// each becomes the smaller one, that of the smallest input and of the smallest result.
     pub(crate) fn take(&mut self, before: u64, after: u64) {
         let least = |held: Option<u64>, size: u64| Some(held.map_or(size, |held| size.min(held)));
         (self.input, self.result) = (least(self.input, before), least(self.result, after));
@@ -315,9 +317,10 @@ impl SmallestSizes {
         self.result.is_some_and(|result| size < result)
     }
 
-    /// Returns the greatest size in bytes of an input that may give a smaller result when it is
-    /// minimized ([`is_beaten_by`](Self::is_beaten_by)); `None` if nothing was minimized or the
-    /// smallest result is empty.
+    /// Returns the largest size in bytes at which an input is still worth minimizing, because it
+    /// may give a smaller result than all so far: one byte less than the smallest result, or a
+    /// tenth of the smallest input that was minimized, if that is more. `None` if no input is worth
+    /// it, because the smallest result is empty, and also while nothing was minimized.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
         Some(smaller.max(self.input? / SIZE_DIVISOR))
@@ -349,16 +352,15 @@ pub(crate) fn pending(
     Ok(pending.into_iter().map(|(.., id)| id).collect())
 }
 
-/// An entry to minimize, with its position among all such entries; the lowest comes first. The
-/// parts are its priority, whether its minimization was not begun yet, its place by how it was
-/// found, and its id.
+/// An entry to minimize, with what decides on its turn, the lowest first: its priority, whether its
+/// minimization was begun before (those come first), its place by how it was found, and its id.
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
 /// Returns the entries of one group to minimize next, as [`pending`] does for all groups: at most
-/// one for each bug (in a study, each utility), with its position in the order of minimization.
-/// Returns none if the group is gone, that is, did not fail any more with the last build.
-/// `variants`: how many further minor keys are minimized at most; `last`: whether entries that are
-/// minimized after all others are returned, too.
+/// one for each bug (the group or, in a study, each utility in it), with its place in the order of
+/// minimization. Returns none if the group did not fail any more with the last build. `variants`:
+/// how many further minor keys are minimized at most; `last`: whether also to return entries that
+/// are minimized after all others.
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,
@@ -402,10 +404,11 @@ pub(crate) fn smaller_of_runs(
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
-/// Returns the entry of `bug` (a group of crashes; in a study, of one utility) to minimize next,
-/// and its priority; `None` if there is none. `variants`: how many further minor keys of the group
-/// are minimized at most. `last`: whether entries are returned, too, that are minimized only after
-/// all others: hangs, memory blow-ups, variants, and entries that only a minimization has met.
+/// Returns the entry of `bug` (a group of crashes; in a study, those of one utility) to minimize
+/// next, and its priority; `None` if there is none. `variants` is the maximum number of minor keys
+/// that are minimized besides the first one. With `last`, entries are also returned that are
+/// minimized after all others: hangs, memory blow-ups, variants, and entries that only a
+/// minimization has met.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -568,9 +571,9 @@ impl SlippedInputs {
     }
 }
 
-/// Runs a slip, an input with another crash that the minimization of `entry` has met. If it crashes
-/// in the recorded group again, stores it as an entry of that group and returns true; else returns
-/// false.
+/// Runs the input of `slip`, which had another crash when `entry` was minimized. If it crashes with
+/// the recorded major key of that other crash again, stores it as an entry of the other crash's
+/// group, and returns true; else returns false.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -606,9 +609,9 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     }
 }
 
-/// Returns true if `slip`, an input that the minimization of `entry` has met, is smaller than all
-/// results of the group it crashed in, and than all entries there that wait to be minimized; in a
-/// study, those of the same utility. Else false.
+/// Returns true if it is worth storing `slip`, a crash that the minimization of `entry` has met:
+/// its input is smaller than all results of the group in which it crashed, and than all entries of
+/// that group that are not minimized yet. In a study, only those of the same utility are compared.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));

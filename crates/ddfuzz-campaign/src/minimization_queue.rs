@@ -34,8 +34,8 @@ const MIN_TOTAL: Duration = Duration::from_secs(5);
 /// budget is minimized.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
-/// Least time for which all crashes that only minimizations have met are minimized together after
-/// fuzzing, unless the user has set a time limit for each entry.
+/// Least time budget, after fuzzing, for minimizing all crashes together that were found only by
+/// minimizing other inputs. It does not apply if the user has set a time limit for each entry.
 const MIN_SLIPPED: Duration = Duration::from_secs(60);
 
 /// Why an entry that was found on another target is not minimized.
@@ -176,7 +176,8 @@ struct PendingEntries<'a> {
     groups: BTreeMap<(Kind, String), GroupWork>,
 }
 
-/// The entries of one group that are to be minimized.
+/// The work that minimization still has in one group: its entries to be minimized, in order, and
+/// those whose minimization is unfinished.
 #[derive(Default)]
 struct GroupWork {
     /// The entries of the group that are to be minimized next, in order.
@@ -287,10 +288,11 @@ impl<'a> PendingEntries<'a> {
     }
 }
 
-/// Returns the entries of a group that a call which resumes minimizations takes up again: those
-/// whose minimization was ended by its budget before it was complete, and those whose crash did not
-/// occur with another build. None are returned of a group that is gone with the present build.
-/// Entries that a study or another target has found are left out.
+/// Returns the entries of a group that a call with `--resume` minimizes again: those whose
+/// minimization was cut short by its budget, and those whose minimization was given up because the
+/// crash did not occur again, which may be different with another build. Returns none of a group
+/// that is gone with the present build, and leaves out entries that a study or another target has
+/// found.
 fn unfinished(
     reader: &Reader,
     finders: &Finders,
@@ -419,7 +421,8 @@ pub(crate) fn minimize_with<S: StoreWriter>(
     }
 }
 
-/// Kinds of entries that share a time budget after fuzzing.
+/// Kinds of entries that share a time budget after fuzzing: hangs and memory blow-ups, and crashes
+/// that only minimizations have met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Budgeted {
     /// Hangs and memory blow-ups: each of their failing runs takes all its permitted time or
@@ -439,7 +442,8 @@ impl Budgeted {
     }
 }
 
-/// Returns true if only a minimization has met the entry, by chance; false if it cannot be read.
+/// Returns true if the entry `id` was found only by chance, as a slip of a minimization; false also
+/// if it cannot be read.
 pub(crate) fn is_slipped(reader: &Reader, id: &EntryId) -> bool {
     let entry = reader.entry(id).ok().flatten();
     entry.is_some_and(|entry| is_slip(entry.crash.found.as_ref()))
@@ -458,10 +462,10 @@ pub(crate) struct RestBudget {
 }
 
 impl RestBudget {
-    /// Creates the budgets for minimizing entries of an output directory after the time `fuzzed` of
-    /// fuzzing: a fifth of it, at least 5 seconds, for hangs and memory blow-ups; as long as it, at
-    /// least a minute, for crashes that only minimizations have met. Unlimited if `minimizing` is
-    /// not hurried, since the user has set a time limit for each entry.
+    /// Creates the time budgets for minimizing the entries that are left after the time `fuzzed` of
+    /// fuzzing. Hangs and memory blow-ups together get a fifth of `fuzzed`, at least 5 seconds;
+    /// crashes that only minimizations have met get as long as `fuzzed`, at least a minute. There
+    /// is no limit if the user has set a time limit for each entry (`minimizing` is not hurried).
     pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> RestBudget {
         let slow = (fuzzed / HANG_DIVISOR).max(MIN_TOTAL);
         RestBudget {

@@ -31,8 +31,8 @@ use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 /// Greatest number of candidates run to find an input with the minor key of the original crash.
 const MAX_CANDIDATES: u64 = 256;
 
-/// Before a minimization replaces the files of an earlier one, its input must fail in one of so
-/// many runs; else the minimization ends with an error.
+/// Before a minimization replaces the files of an earlier one, its input is run up to this many
+/// times; if none of these runs fails, the minimization ends with an error.
 const CONFIRMING_TRIES: u64 = 12;
 
 /// The target and the settings by which entries of an output directory are minimized.
@@ -97,8 +97,8 @@ impl Variants {
     /// Number of further minor keys of a group that are minimized by default.
     pub const MOST: usize = 3;
 
-    /// Returns the greatest number of further minor keys that are minimized in a group whose
-    /// crashes have this class.
+    /// Returns how many further minor keys, beside the first one, are minimized at most in a group
+    /// whose crashes have the class `class`.
     pub fn most(self, class: &Class) -> usize {
         match self {
             Variants::None => 0,
@@ -156,8 +156,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns a copy of these settings; if a study of many programs has found `crash`, with the
-    /// target and the way of execution that `crash` records.
+    /// Returns these settings for minimizing `crash`: if `crash` records a target of its own,
+    /// because a study of many programs has found it, with that target and its way of execution.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -171,8 +171,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns the options of a minimization: the budgets and the stop flag of these settings,
-    /// without callbacks. The minimization ends when `stop` turns true.
+    /// Returns the options of one minimization: the budgets of these settings, and `stop`, which
+    /// ends the minimization when it turns true. They have no callbacks.
     pub fn options<'a>(&self, stop: &'a AtomicBool) -> Options<'a> {
         Options {
             budget_tests: self.budget_tests,
@@ -194,8 +194,8 @@ impl Minimizing {
         self.oracle_within(self.target.limits, held.into())
     }
 
-    /// Starts the target with `limits` on each run of the search, and creates the oracle
-    /// (interestingness test) for the crash `held` that [`Minimizing::oracle`] describes.
+    /// Creates the oracle for the crash `held`, as [`Minimizing::oracle`] does; starts the target
+    /// for it, with `limits` on each run.
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
@@ -364,8 +364,8 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// Does what [`Minimizing::entry`] does, with `options`, whose callbacks for reductions and
-    /// slips (candidates with another crash) are replaced.
+    /// Minimizes an entry and records the result, as [`Minimizing::entry`] does, with `options`,
+    /// whose callbacks for reductions and slips (candidates with another crash) are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -565,10 +565,10 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Makes the callback that a minimization calls for each slip, that is for a candidate that
-    /// shows another crash. It stores one slip of each major and minor key, whatever the output
-    /// directory holds already, so that the stored slips do not depend on the time. `minimized`:
-    /// the crash that is minimized, whose campaign and program the slips get.
+    /// Makes the callback that stores a slip (a candidate that shows another crash) of a
+    /// minimization: one for each major and minor key, whatever the output directory holds already,
+    /// so that the stored slips do not depend on the time. `minimized`: the crash that is
+    /// minimized, whose campaign and program the slips get.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
@@ -657,7 +657,7 @@ fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError>
 }
 
 impl Finished {
-    /// Makes the record of a minimization without a note and without a smaller earlier result.
+    /// Makes the record of a finished minimization, without a note for the user or a further entry.
     pub fn new(start: StartLine, minimized: Minimized) -> Finished {
         Finished {
             start,

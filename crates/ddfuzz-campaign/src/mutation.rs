@@ -24,8 +24,8 @@ use libafl_bolts::tuples::Merge;
 
 use crate::{Seeds, Words, generator::NotAName};
 
-/// How many mutations are applied to make one mutant: 2^e, where e is drawn from the numbers below
-/// this one.
+/// A mutant is made by 2^e mutations, one after the other; e is drawn from 0 up to this number,
+/// without it.
 const HAVOC_STACK_POWERS: usize = 7;
 
 /// Builds mutated seeds from their names. Each thread has its own `Mutation`; they share the seeds.

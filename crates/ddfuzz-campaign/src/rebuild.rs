@@ -179,8 +179,9 @@ pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
     entry.crash.of.is_none() && finders.include(entry)
 }
 
-/// Reads the groups that are checked when the target of `finders` has a new build: those with at
-/// least one entry for which [`is_checked`] returns true.
+/// Reads the groups to check with a new build of the target: those with at least one entry of which
+/// [`is_checked`] says that runs of the target can show its crash. `finders` says which entries
+/// were found on this target.
 fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -254,8 +255,9 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
     of_kind.insert(group.major, group.status);
 }
 
-/// Formats a text for the user: how many of the `checked` groups are fixed, and how many undecided.
-/// `passing`: how many results of groups that still fail were archived, because they pass.
+/// Returns a text for the user, such as `3 fixed, 1 undecided`: how many of the `checked` groups
+/// are fixed, how many are undecided, and how many results of groups that still fail were set aside
+/// because they pass (`passing`).
 fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     let number = |status| checked.iter().filter(|one| one.status == status).count() as u64;
     let mut text = format!("{} fixed", size::grouped(number(Status::Fixed)));
@@ -281,8 +283,9 @@ fn entry_of_file(file: &Path) -> Option<(String, String)> {
 }
 
 impl BuildCheck<'_> {
-    /// Returns true if the output directory's own campaign is on the target, and records more than
-    /// one build of the program; else false.
+    /// Returns true if the program was rebuilt: the output directory's own campaign, the one that
+    /// `--resume` continues, fuzzes this target and records more than one build of its program.
+    /// Else false.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let own = store.campaigns().current.as_ref();
@@ -308,17 +311,16 @@ impl BuildCheck<'_> {
         lock(self.store).record_build(&record, build)
     }
 
-    /// Returns the groups, by kind and major key (12 hex digits), that are gone with the last
-    /// recorded build ([`gone_with`]).
+    /// Returns the groups that are gone with the last recorded build ([`gone_with`]), by kind and
+    /// major key (12 hex digits); empty if no build is recorded.
     pub(crate) fn gone(&self) -> HashSet<(Kind, String)> {
         self.recorded().as_ref().map(gone_with).unwrap_or_default()
     }
 
-    /// Compares the program with the build that the output directory has recorded last; called at
-    /// the start of a call of ddfuzz. If it is another build, all groups are checked with it. If it
-    /// is the same, only groups recorded as unchecked are. If none is recorded, the present build
-    /// is recorded, and all groups there are are checked. Does nothing if no campaign of the
-    /// directory is on the target.
+    /// Compares the program with the build that the output directory has recorded last, at the
+    /// start of a call of ddfuzz. If it is another build, checks all groups with it; if it is the
+    /// same, only the groups recorded as unchecked. If no build is recorded, records this one, and
+    /// checks all groups. Does nothing if no campaign of the directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -386,8 +388,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks the groups that `build`, the last recorded and present build, lists as unchecked, as
-    /// [`BuildCheck::recheck`] does. Unfinished minimizations are continued, not started again.
+    /// Checks once more the groups that `build` (the present build, as recorded last) lists as
+    /// unchecked: runs their inputs and records whether they still fail. Unfinished minimizations
+    /// are continued, not started again.
     fn check_again(&self, mut build: Build, screen: &mut dyn Screen) -> Result<(), CampaignError> {
         let unchecked = std::mem::take(&mut build.unchecked);
         if unchecked.is_empty() {
@@ -453,12 +456,12 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Updates the result of the entry whose input still fails in a checked `group`; does nothing
-    /// if none of the group's inputs fails. If the entry's minimized result passes, archives its
-    /// minimization, so that the entry is minimized again, and returns true; else returns false. If
-    /// the result is the input that failed, records that in `build`. Also takes the smallest
-    /// archived result of the entry that is smaller than the present one and still fails, and makes
-    /// it a further entry of the group.
+    /// Settles the minimized result of the entry whose input has failed when `group` was checked
+    /// with a new build. If the result passes, archives the minimization, so that the entry is
+    /// minimized again, and returns true; otherwise returns false. A result that is the failing
+    /// input is recorded in `build`. Of archived results that are smaller and still fail, the
+    /// smallest becomes a further entry of the group. Does nothing if none of the group's inputs
+    /// fails.
     fn settle_result(
         &self,
         group: &CheckedGroup,
@@ -480,8 +483,8 @@ impl BuildCheck<'_> {
         Ok(group.has_passing_result)
     }
 
-    /// Reads the entry whose input has failed in the check of a group; `None` if the group does not
-    /// fail as before.
+    /// Reads the entry whose input failed in the check of `group`. `None` if the group did not fail
+    /// as before in that check, or if the entry is no longer there.
     fn failing_entry(&self, group: &CheckedGroup) -> Result<Option<Entry>, StoreError> {
         if !group.status.is_as_before(group.kind) {
             return Ok(None);

@@ -15,7 +15,8 @@ use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
 use ddfuzz_store::{Entry, EntryId, Group, Kind, LastBuilds, Reader, StoreError};
 use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
-/// The result of running an input up to three times ([`examined`]).
+/// How an input behaved that was run until it crashed, three times at most ([`examined`]): how it
+/// ended, and the record of its crash.
 pub struct Examined {
     /// How the run that crashed has ended; if none crashed, how the last run has ended.
     pub ended: Ended,
@@ -282,7 +283,8 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// An input that fails only in some of its runs is run at most this many times without a crash.
+/// If a flaky input would have to be run more often than this to see its crash almost certainly,
+/// runs without a crash do not show that the crash is fixed.
 const MAX_TRIES: u32 = 300;
 
 /// Returns how often the input of an entry failed in its recorded runs. `None` if it failed in all
@@ -306,9 +308,9 @@ fn tries_needed(rate: Rate) -> Option<u32> {
     (tries <= f64::from(MAX_TRIES)).then_some(tries as u32)
 }
 
-/// Runs an input until it crashes, three times at most. If it is known to fail only at a certain
-/// `rate`, it is run until it crashes or has passed [`tries_needed`] times. Returns how it ended
-/// and the record of its crash; all runs count as tries.
+/// Runs an input until it crashes, three times at most; if its crash is known to occur only at a
+/// certain `rate`, up to [`tries_needed`] times. Returns how it ended and the record of its crash.
+/// `leaks`: memory leaks are looked for, too.
 fn examined_at_rate(
     triager: &mut Triager,
     input: &[u8],
@@ -327,9 +329,10 @@ fn examined_at_rate(
     Ok(now)
 }
 
-/// Compares an entry's crash with the result `now` of running its input again under `conditions`,
-/// and returns the status: fixed, cannot tell, flaky, another crash or the same one. If these runs
-/// cannot tell, also returns why.
+/// Compares the crash of `entry` with `now`, the result of running its input again under
+/// `conditions`. Returns the status (fixed, cannot tell, flaky, another crash, or the same one)
+/// and, only if it is "cannot tell", the reason. `doubt`: a reason, known before, why a run without
+/// a crash tells nothing.
 fn status(
     entry: &Entry,
     now: &Examined,
@@ -443,9 +446,9 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Returns true if function names must be compared in place of keys: the keys of `before` were made
-/// by an older version of the key algorithm than those of `now`, and `before` has a key of function
-/// names. Else false.
+/// Returns true if the crashes `before` and `now` must be compared by function names, not by their
+/// keys: the keys of `before` were made by an older version of the key algorithm, and it has a key
+/// of function names. Else false.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }

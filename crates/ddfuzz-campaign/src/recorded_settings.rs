@@ -50,7 +50,7 @@ pub struct RecordedSettings {
 }
 
 impl RecordedSettings {
-    /// Builds the record of the settings of a campaign that begins or goes on.
+    /// Builds the record of the settings of a campaign that begins or is resumed.
     pub(crate) fn of(settings: &Settings) -> RecordedSettings {
         let words = |source| {
             let words = settings.words.of(source);
@@ -77,7 +77,8 @@ impl RecordedSettings {
         Ok(checkpoint.and_then(|checkpoint| checkpoint.settings))
     }
 
-    /// Returns from where the seeds of the campaign were read.
+    /// Returns from where the seeds of the campaign were read: the recorded paths, and whether
+    /// seeds of the bundled target were used.
     pub fn seed_sources(&self) -> SeedSources {
         SeedSources {
             paths: self

@@ -62,7 +62,7 @@ impl Phase {
         }
     }
 
-    /// Returns the name of the phase as it is written in JSON.
+    /// Returns the name of the phase for JSON: `fuzzing`, `naming` or `minimizing`.
     pub fn name(&self) -> &'static str {
         match self {
             Phase::Fuzzing => "fuzzing",

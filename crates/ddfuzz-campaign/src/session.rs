@@ -253,8 +253,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Returns the first condition of `--until` that is met after the fuzzing time `fuzzed`; `None`
-    /// if none is met. `of_runs`: if true, only conditions on the number of new groups are looked
-    /// at, if false, only those on the time since the last new group.
+    /// if none is met. If `of_runs`, only conditions on the number of new groups are checked, else
+    /// only those on the time since the last new group.
     pub(crate) fn reached(&self, of_runs: bool, fuzzed: Duration) -> Option<Until> {
         let status = self.new_groups.status(fuzzed);
         let mut ends = self.settings.until.iter().copied();

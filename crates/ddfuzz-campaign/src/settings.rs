@@ -136,7 +136,8 @@ impl Share {
     /// Default fraction of a fuzzing worker's time that minimization may take: 20 %.
     pub const DEFAULT: Share = Share(0.2);
 
-    /// Creates a share from the fraction `part`; `None` unless `part` is above 0 and up to 1.
+    /// Creates the share of a worker's time that minimization may take, from the fraction `part`;
+    /// `None` unless `part` is above 0 and at most 1.
     pub fn new(part: f64) -> Option<Share> {
         (part > 0.0 && part <= 1.0).then_some(Share(part))
     }

@@ -234,7 +234,7 @@ impl<'a> StopCondition<'a> {
     }
 
     /// Called by a worker before each new piece of work. Blocks while the disk is full; then
-    /// returns true if the worker may go on, and false if it has to stop.
+    /// returns true if the worker may begin that work, and false if it has to stop.
     pub(crate) fn go_on(&self) -> bool {
         self.gate.pass(|| self.is_over());
         !self.is_over()

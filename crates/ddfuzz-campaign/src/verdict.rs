@@ -16,7 +16,8 @@ use ddfuzz_store::foreign::{Input, ReportedEnd};
 use ddfuzz_store::{CrashLine, Kind, report::place};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
-/// The result of running an input of another fuzzer to tell what it does ([`judged`]).
+/// The result of running an input of another fuzzer ([`judged`]): one run with a crash that was
+/// known before, or a full examination.
 pub enum Judged {
     /// The input crashed with keys (major and minor) that were known before; so it was run only
     /// once, and not examined further.
@@ -30,10 +31,10 @@ pub enum Judged {
     New(Examined),
 }
 
-/// Runs an input of another fuzzer to tell what it does. `any`: whether any keys are known. If so,
-/// first runs the input once for the keys of its crash, and returns [`Judged::Again`] if `is_known`
-/// accepts them. Otherwise examines the input in full ([`examined_thrice`]); `leaks`: also for
-/// memory leaks.
+/// Runs an input that another fuzzer has found, to tell what it does; `leaks`: whether memory leaks
+/// are looked for. If `any` (some crash keys are known), the input is first run once: if it crashes
+/// with keys that `is_known` accepts, returns [`Judged::Again`] and examines no more. Else examines
+/// the input in full ([`examined_thrice`]).
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -114,7 +115,7 @@ pub fn examined_thrice(
     Ok(examined)
 }
 
-/// Major keys of hangs of which a second run of the same input has hung at no other place. Only the
+/// Major keys of hangs that were run a second time and did not hang at another place. Only the
 /// first input of each group is run twice, since each run takes the whole time limit.
 #[derive(Default)]
 pub(crate) struct SteadyHangs(HashSet<Key>);
@@ -208,11 +209,11 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Records in `run` that the input with the hash `content` is being run, with a search for memory
-/// leaks if `leaks` is true. Returns true if the caller has to run it: it is not in `run` yet, or
-/// was run without a search for leaks that is asked for now. (libFuzzer may write an input to its
-/// corpus, and later also to a file whose name says that it leaks.) `run` has the inputs that were
-/// run, each with true if a search for leaks would show nothing more.
+/// Returns true if the caller has to run the input with the hash `content`, with a search for
+/// memory leaks if `leaks` is true, and records in `run` that this is done. False if it was run
+/// before, unless a search for leaks is asked for now and was not made then. (libFuzzer may write
+/// an input to its corpus, and later also to a file whose name says that it leaks.) `run` tells of
+/// each input that was run whether leaks were searched.
 pub fn mark_as_run(
     run: &mut HashMap<ContentHash, bool>,
     content: ContentHash,
@@ -227,11 +228,11 @@ pub fn mark_as_run(
     }
 }
 
-/// Adds an earlier run of an input, which crashed with `keys` and `class`, to `tried`, the result
-/// of running the input again; returns the sum. Nothing is added if `tried` has a crash with the
-/// same major key. If both crashes are hangs, the input becomes a hang whose place is not known.
-/// Otherwise the earlier crash gets a short record: it becomes the crash of the input if no later
-/// run has crashed, and else the field `other`, for a crash that did not happen again.
+/// Adds an earlier crash of an input, with `keys` and `class`, to `tried`, the result of running
+/// the input again, and returns the sum. Unchanged if `tried` has a crash with the same major key.
+/// If both are hangs, the result is a hang whose place is not known. Otherwise the earlier crash
+/// gets a short record: as the crash of the input if no later run has crashed, else in the field
+/// `other`.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {
@@ -330,16 +331,19 @@ pub fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
 /// times as before.
 const STAMP_AGE: Duration = Duration::from_secs(2);
 
-/// The hashes of program files that this process has read, by path, each with the file's stamp and
-/// the time of the last change of its metadata.
+/// The hashes of program files that this process has read, by path. Each comes with the file's
+/// metadata (device, inode, size, times of modification and of the last change of metadata), so
+/// that a changed file is read again.
 static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)>>> =
     LazyLock::new(Mutex::default);
 
-/// The stamp of a file, and the time of the last change of its metadata.
+/// What tells whether a file is still the same: its [`FileStamp`] (device, inode, size, time of
+/// modification), and the time at which its metadata was changed last.
 type DatedStamp = (FileStamp, SystemTime);
 
-/// Returns the stamp of a file, and the time of the last change of its metadata, which programs
-/// cannot set as they like; `None` if the file cannot be accessed.
+/// Returns the stamp of the file at `path` (device, inode, size and modification time), and the
+/// time of the last change of its metadata, which programs cannot set as they like; `None` if the
+/// file cannot be accessed.
 fn file_stamp(path: &Path) -> Option<DatedStamp> {
     let stamp = FileStamp::at(path)?;
     let facts = path.metadata().ok()?;

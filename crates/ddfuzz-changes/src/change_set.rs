@@ -133,8 +133,9 @@ impl FileChange {
         }
     }
 
-    /// Returns the name of a change of this file in results: `link` or `submodule` for what replaces
-    /// the target of a symbolic link or the commit of a submodule, else that of its kind.
+    /// Returns the name, in results, of a change of the kind `kind` in this file. If the file is a
+    /// symbolic link with a new target, or a submodule with a new commit, the name is `link` or
+    /// `submodule`, else that of the kind.
     pub fn kind_name(&self, kind: Kind) -> &'static str {
         let mode = self.new.as_ref().map(|new| new.entry.mode);
         match (kind, mode) {
@@ -439,7 +440,8 @@ impl ChangeSet {
     }
 }
 
-/// What becomes of a file in a tree when some of the changes of this file are applied.
+/// What becomes of a file in a tree when some of the changes of this file are applied: it gets new
+/// content, it is deleted, or the changes conflict.
 enum Applied {
     /// The changes cannot be applied, because they conflict with the file in the tree.
     Clash,
@@ -450,7 +452,9 @@ enum Applied {
 }
 
 impl FileChange {
-    /// Returns what becomes of this file in the tree `base` when its changes `chosen` are applied.
+    /// Applies the changes `chosen` of this file to the files `base`. Returns what becomes of the
+    /// file: gone, or a path with its new content, or a clash if `base` has another file there than
+    /// the changes expect.
     fn applied(
         &self,
         chosen: &[Kind],
@@ -497,9 +501,10 @@ impl FileChange {
         Ok(Applied::Put(path.clone(), Entry { mode, content }))
     }
 
-    /// Applies those of the changes `chosen` that change the file's content to the content `there`,
-    /// and returns the result. If `there` is not the content of the old version, the changes are
-    /// merged into it; `None` if they conflict with it.
+    /// Applies those of the changes `chosen` that concern the content of the file (not its mode,
+    /// for example) to the content `there`, and returns the result. If `there` is not the content
+    /// of the old version, the changes are merged into it. `None` if they conflict with it, or if
+    /// one of the versions lacks the file.
     fn merged(
         &self,
         chosen: &[Kind],
@@ -580,7 +585,8 @@ impl FileChange {
     }
 }
 
-/// Returns the lines whose indices are in `range`, which is cut at the end of `lines`.
+/// Returns those of `lines` whose indices are in `range`; indices beyond the end of `lines` are
+/// ignored.
 pub(crate) fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]

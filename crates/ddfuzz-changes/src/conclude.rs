@@ -15,11 +15,12 @@ use crate::search::config;
 use crate::session::Session;
 use crate::tree::Tree;
 
-/// Changes that are applied together: pairs of the index of a set of changes in the session, and
-/// changes of this set.
+/// Changes that are applied together, as pairs: the index of one of the sets of changes that are
+/// searched, and the changes that are taken of this set.
 type Kept = Vec<(usize, Config)>;
 
-/// A version on whose test the claim about found changes rests.
+/// A version of the program, with one of the found changes left out or alone, whose test can refute
+/// the claim about these changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Premise {
     /// Index, among the pairs of found changes, of the pair to which the change `unit` belongs.
@@ -34,8 +35,8 @@ pub struct Premise {
     pub refuting: Outcome,
 }
 
-/// Returns the versions on whose tests the claim about the found changes `kept` rests: those without
-/// one of the changes, and for [`Goal::Difference`] also those with one of them alone.
+/// Returns the versions that must be tested to prove the claim about the found changes `kept`: each
+/// without one of the changes and, for [`Goal::Difference`], also each with a single one of them.
 pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     let mut all = Vec::new();
     for (at, (set, changes)) in kept.iter().enumerate() {
@@ -62,9 +63,9 @@ pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     all
 }
 
-/// Tests again the version that a bisection has found to be the last one that passes, the commit
-/// `on` with the changes `kept`, because one odd run would lead to a wrong commit. Fails if it does
-/// not pass again. Does nothing for a version that was tested several times, or has not passed.
+/// Tests once more a version that a bisection takes for the last one that passes: the commit `on`
+/// with the changes `kept`. One odd run would otherwise lead to a wrong commit. Fails if the
+/// version does not pass again. Does nothing if it was tested several times, or has not passed.
 pub(crate) fn vote(
     session: &mut Session<'_>,
     on: &str,
@@ -105,9 +106,9 @@ fn tested_again(
     }
 }
 
-/// Tests, on top of the old version, the removal of each single change in `kept`, and removes the
-/// changes without which the old version still fails. Returns for how many of the remaining changes
-/// the version without the change does not build.
+/// Removes needless changes from `kept`: tests the removal of each single one, and removes it if
+/// the old version, with all other kept changes applied, still fails. Returns how many of the
+/// remaining changes cannot be left out because the version without them does not build.
 pub(crate) fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],
@@ -130,13 +131,12 @@ pub(crate) fn leave_out_needless(
     }
 }
 
-/// Converts the found changes `kept`, which may be changes of several commits, to changes of the
-/// old version in one set, as the result shows them. Returns these, and for how many of them the
-/// version without the change does not build. The conversion is needed because a commit's changes
-/// may differ from those in the whole: a line may be changed twice, or a file be deleted and
-/// restored by a rename. Each change after the conversion is tested, and left out if it is
-/// needless. Changes of several commits are first searched as one set, since some may be needless
-/// only together.
+/// Converts the found changes `kept` to changes of the old version in one set, as the result shows
+/// them. A conversion is needed if they come from several commits: a line may be changed twice, or
+/// a file deleted and restored by a rename. Each converted change is tested, and left out if it is
+/// needless. Returns the changes, and the number of those without which the version does not build.
+/// Changes of several commits are first searched as one set, since some may be needless only
+/// together.
 fn as_shown(
     session: &mut Session<'_>,
     mut kept: Kept,
@@ -168,8 +168,9 @@ fn as_shown(
     Ok((kept, unbuildable))
 }
 
-/// Returns the ids of the git trees of versions that have changes on top of the version `base`,
-/// sorted; `None` for a version whose changes cannot be merged.
+/// Composes the version of each of `premises`, which has some of the found changes on top of
+/// `base`, and returns the ids of the git trees of all these versions, sorted; `None` for a version
+/// whose changes cannot be merged.
 fn versions(
     session: &mut Session<'_>,
     base: &Arc<Tree>,
@@ -193,9 +194,10 @@ struct Proof {
     alternates: bool,
 }
 
-/// Collects the tests that show that no version of `premises` refutes the claim; `candidate` makes a
-/// candidate of the changes of a version. A version that was tested once is tested again, and proves
-/// nothing if the outcome then refutes the claim.
+/// Returns the log lines of the tests that support the claim: of each version in `premises`, unless
+/// its test had the outcome by which it refutes the claim. A version that was tested once is tested
+/// once more; if only the second test refutes the claim, neither counts, and the result says that
+/// outcomes alternate. `candidate` makes the candidate of a version.
 fn prove(
     session: &mut Session<'_>,
     premises: &[Premise],
@@ -266,10 +268,10 @@ pub(crate) fn conclude(
     })
 }
 
-/// Ends the log with the found difference `part` between two sets of the changes of `set`, one that
-/// passes and a larger one that fails; returns the result with the claim that the tests prove.
-/// `base` is the version that passes, `commits` are those from which the changes come. Before the
-/// end of the log, the failing version is built anew and tested three times, and each version on
+/// Ends the log of a search that has found a difference, and returns the result with the claim that
+/// the tests prove. `part` is the difference: a passing and a larger failing set of the changes of
+/// `set`. `base` is the passing version; `commits` are those from which the changes come. Before
+/// the log ends, the failing version is built anew and tested three times, and each version on
 /// which the claim rests is tested once more.
 pub(crate) fn conclude_difference(
     session: &mut Session<'_>,
@@ -322,8 +324,8 @@ pub(crate) fn conclude_difference(
 }
 
 /// Largest number of pairs of further tests of a version that has failed in the search but does not
-/// fail any more. They end as soon as two outcomes differ: the test alternates. If none do,
-/// leftovers of earlier builds are given as the reason.
+/// fail any more. The tests end as soon as two outcomes differ, and show that the test alternates.
+/// If all agree, leftovers of earlier builds are given as the reason.
 const PAIRS_IN_DOUBT: usize = 9;
 
 /// Checks whether `outcomes`, those of several tests of one version, are not all equal.

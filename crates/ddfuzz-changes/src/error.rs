@@ -161,7 +161,8 @@ pub enum ChangesError {
 }
 
 impl ChangesError {
-    /// Returns the error that tests of the version `shown` had these different outcomes.
+    /// Returns the error that several tests of one version, which messages call `shown`, had
+    /// different outcomes, listed in `outcomes`.
     pub fn alternating(shown: &str, outcomes: &[Outcome]) -> ChangesError {
         let names: Vec<&str> = outcomes.iter().map(|outcome| outcome.name()).collect();
         ChangesError::Alternating {

@@ -220,10 +220,10 @@ pub(crate) struct SetResult {
     pub passing: Config,
 }
 
-/// Searches the failure-inducing changes of a set on top of the commit `on`, with the changes
-/// `later` of other sets applied after them: minimizes the set for [`Goal::Cause`], isolates a
-/// difference for [`Goal::Difference`]. `commit_of` has the commit that each change comes from, or
-/// is empty.
+/// Searches the changes of `set` that cause the failure. The changes are applied to the commit
+/// `on`, and the changes `later` of other sets after them. For [`Goal::Cause`], minimizes the set;
+/// for [`Goal::Difference`], isolates a minimal difference in it. `commit_of` has the commit of
+/// each change, or is empty where there are no commits.
 pub(crate) fn search(
     session: &mut Session<'_>,
     goal: Goal,
@@ -260,8 +260,8 @@ pub(crate) fn search(
 }
 
 /// Searches all changes between the old and the new version as one set, without bisecting the git
-/// history; ends the log and returns the result. `line` has the commits that the result names,
-/// which may be none.
+/// history; ends the log and returns the result. `line` has the commits that the result names as
+/// the origin of the changes; it may be empty.
 fn all_at_once(
     session: &mut Session<'_>,
     goal: Goal,
@@ -408,11 +408,10 @@ fn by_history(
     })
 }
 
-/// Searches the commits that a merge has merged, if the bisection has led to the merge `commits`:
-/// bisects the first-parent line of its second parent. Returns the id of the last version there
-/// that passes, and the first commit that fails. `None` if `commits` is not a single merge of two
-/// parents, that line does not begin with a version that passes and end with one that fails, or
-/// several commits are left.
+/// Searches inside of a merge, if the bisection has led to a single one (`commits`): bisects the
+/// first-parent line of its second parent. Returns the id of the last version there that passes,
+/// and the first commit that fails. `None` if `commits` is something else, if that line does not
+/// begin with a version that passes and end with one that fails, or if several commits are left.
 fn inside_merge(
     session: &mut Session<'_>,
     commits: &[Commit],
@@ -450,10 +449,10 @@ fn inside_merge(
     }
 }
 
-/// Searches the earlier changes that the found changes `kept` of a commit need to make the old
-/// version fail (*interference*): bisects the history before version `last` and searches the
-/// commits found, until the old version fails with all of them. Then leaves out those that are not
-/// needed, ends the log, and returns the result.
+/// Searches the earlier changes that the changes `kept` of one commit need to make the old version
+/// fail (*interference*). As long as the old version does not fail with all changes found, bisects
+/// the history before version `last` and searches the commit that this leads to. Then leaves out
+/// changes that are not needed, ends the log, and returns the result.
 fn with_partners(
     session: &mut Session<'_>,
     history: &History<'_>,

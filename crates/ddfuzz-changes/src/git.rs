@@ -79,9 +79,9 @@ pub(crate) fn each_line(
     finished(command_line(command), done).map(drop)
 }
 
-/// Returns what the git command with the arguments `what` printed to stdout, from how it ended, its
-/// stdout and its stderr; an error if it failed. A git that a signal has ended (Ctrl-C at the
-/// terminal, say) is an error of the system, which says nothing about what git was asked.
+/// Returns what a git command printed to stdout, given how it ended (`done`); `what` are its
+/// arguments, for the error. If a signal has ended git (Ctrl-C at the terminal, say), the error is
+/// one of the system, which says nothing about what git was asked.
 pub(crate) fn finished(what: String, done: Output) -> Result<Vec<u8>, ChangesError> {
     match done.status.code() {
         Some(0) => Ok(done.stdout),

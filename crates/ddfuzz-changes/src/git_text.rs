@@ -19,7 +19,7 @@ pub struct Commit {
     pub subject: String,
 }
 
-/// Writes the path of a file as a C string literal in quotes, as `git fast-import` reads paths.
+/// Returns the path of a file as a C string literal in quotes, as `git fast-import` reads paths.
 pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
     let mut text = vec![b'"'];
     for byte in path {

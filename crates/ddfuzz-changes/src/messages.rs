@@ -18,7 +18,7 @@ const MOST_PLACES: usize = 64;
 /// Maximum length in bytes of a quoted text in a build message that is searched for identifiers.
 const LONGEST_QUOTE: usize = 200;
 
-/// Words that mark a line of a build's output as a message about a failure.
+/// Words by which a line of a build's output is recognized as a message about a failure.
 const FAILURES: [&str; 12] = [
     "error",
     "Error",

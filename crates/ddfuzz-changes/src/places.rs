@@ -25,8 +25,8 @@ pub struct Around {
 }
 
 /// Finds the changes of `set` at or near the places `at`, which the messages of a failed build
-/// name. The built version has the changes `kept` of the set. A place is a path with a line,
-/// counted from 1; or with the line 0, for the whole file, and then the end of the path is enough.
+/// name; the built version has the changes `kept` of the set. A place is a path and a line, counted
+/// from 1. The line 0 stands for a whole file; its path may be given without its first folders.
 pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
     let mut found = Around::default();
     for (path, line) in at {

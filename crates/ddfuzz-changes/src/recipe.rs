@@ -42,7 +42,8 @@ pub struct Recipe {
     pub memory: u64,
 }
 
-/// How a version is tested, and which results of the test count as PASS, FAIL and UNRESOLVED.
+/// How a version is tested: by a shell command or by a run of the program; and which results of the
+/// test count as PASS, FAIL and UNRESOLVED.
 #[derive(Clone, Debug)]
 pub enum TestKind {
     /// The test is a shell command. Its exit status 0 is PASS, 125 UNRESOLVED, any other below 128

@@ -20,8 +20,8 @@ pub use crate::git_text::Commit;
 use crate::git_text::{commits, hunks, quoted, raw_changes, tree};
 use crate::tree::{Content, Tree};
 
-/// Git attributes that give source files, by their endings, the language by which git finds the
-/// function of a hunk.
+/// Git attributes that name the language of source files by their endings; by it git finds the
+/// function in which a hunk lies.
 const ATTRIBUTES: &str = "*.c diff=cpp\n*.h diff=cpp\n*.cc diff=cpp\n*.cpp diff=cpp\n*.cxx diff=cpp\n\
 *.hh diff=cpp\n*.hpp diff=cpp\n*.rs diff=rust\n*.py diff=python\n*.go diff=golang\n*.java diff=java\n\
 *.kt diff=kotlin\n*.cs diff=csharp\n*.pl diff=perl\n*.pm diff=perl\n*.rb diff=ruby\n*.php diff=php\n\

@@ -223,8 +223,8 @@ pub fn describe(
 /// The lines of the contents of files, each content read and split once.
 type Lines<'t> = HashMap<&'t Content, Vec<&'t [u8]>>;
 
-/// Reads the old and the new content of each file of the set `made` that has hunks, and of the
-/// files of `whole` at the same paths that have hunks. Returns the bytes of each content.
+/// Reads the old and the new content of files with hunks: of all such files in the set `made`, and
+/// of those in `whole` whose paths are also in `made`. Returns the bytes of each content.
 fn texts<'s>(
     repository: &Repository,
     made: &'s ChangeSet,
@@ -260,11 +260,11 @@ struct History<'a> {
 }
 
 impl History<'_> {
-    /// Returns the commits from which a found change comes. It is in the file with the index `file`
-    /// among the found changes, whose difference is `change`. `whole` is the difference of that
-    /// file between the old and the new version, and `kind` the same change there. The lines of a
-    /// hunk come from the commits that added them; a change of another kind from those that touch
-    /// the file.
+    /// Returns the commits from which a found change comes. `file` is the index of its file among
+    /// the found changes, and `change` what these change in the file. `whole` is the difference of
+    /// the file between the old and the new version, and `kind` the found change in that
+    /// difference. A hunk comes from the commits that added its lines; another change from those
+    /// that touch the file.
     fn commits_of(
         &mut self,
         (file, change): (usize, &FileChange),
@@ -285,9 +285,10 @@ impl History<'_> {
         self.touching(file, [Some(change), whole]).cloned()
     }
 
-    /// Returns true if the branch of the old version has made a hunk, whose new lines no commit
-    /// after the old version added: that branch has commits which the new version lacks, and has
-    /// added all lines that the hunk removes, or deleted the lines that the hunk adds.
+    /// Returns true if a hunk, whose new lines no commit after the old version added, was made on
+    /// the branch of the old version. This is so if that branch has commits which the new version
+    /// lacks, and has added all lines that the hunk removes, or deleted the lines that the hunk
+    /// adds.
     fn is_of_old_branch(&self, file: &FileChange, hunk: &Hunk) -> Result<bool, ChangesError> {
         let (old, new) = self.versions;
         if self.repository.commit_count((new, old))? == 0 {
@@ -326,10 +327,10 @@ impl History<'_> {
         Ok(commits.iter().map(CommitRecord::from).collect())
     }
 
-    /// Returns the commits from which a change of the file with the index `file` among the found
-    /// changes probably comes, newest first. These are the commits of the search's result that
-    /// touch the file, under any of its paths in `changes`. If there are none, it is the only
-    /// commit of the result; and if the result has several commits or none, all commits between the
+    /// Returns the commits from which the found changes of the file with the index `file` probably
+    /// come, newest first. These are the commits of the search's result that touch the file, under
+    /// any of its paths in `changes`. If none of them does: the only commit of the result, if it
+    /// has just one (a merge touches its files by other commits); else all commits between the two
     /// versions that touch the file.
     fn touching(
         &mut self,
@@ -381,9 +382,9 @@ struct Functions<'t> {
 }
 
 impl Functions<'_> {
-    /// Returns the name of the function that contains the first line of the change `kind` of
-    /// `file`; empty if none does, and for changes that are no hunk. `key` identifies the file in
-    /// `of_file`.
+    /// Returns the name of the function that contains the first line of the hunk `kind` of `file`;
+    /// empty if none does, and for changes that are no hunk. `key` is the key by which the file's
+    /// functions are remembered: whether it is a file of the whole difference, and its index.
     fn function_of(&mut self, key: (bool, usize), file: &FileChange, kind: Kind) -> String {
         let Kind::Hunk(hunk) = kind else {
             return String::new();
@@ -439,10 +440,10 @@ fn record(
     })
 }
 
-/// Returns the change of `others`, changes of the set `whole` to one path, that is the same as the
-/// change `kind` of the file `change`: a hunk that replaces the same text by the same text, or
-/// another change of the same kind. Of several hunks, the nearest is returned; `None` if there is
-/// none.
+/// Finds the change of file `change` that `kind` names in another difference, the set `whole`, of
+/// which `others` are the changes to one path: a hunk that replaces the same text by the same text,
+/// or another change of the same kind. Of several such hunks, returns the one nearest to it in the
+/// file; `None` if there is none.
 fn same_change(
     change: &FileChange,
     kind: Kind,

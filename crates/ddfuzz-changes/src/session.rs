@@ -137,18 +137,19 @@ impl<'a> Session<'a> {
         self.spent
     }
 
-    /// Notes that a build has shown that, in the set of changes with the index `index`, the change
-    /// `user` requires the change `needed`. The next line of the log records it.
+    /// Remembers that one change requires another, as a build has shown: in the set of changes with
+    /// the index `index`, the change `user` cannot be built without the change `needed`. The next
+    /// line of the log records it.
     pub fn learn(&mut self, index: usize, user: usize, needed: usize) {
         let first = self.sets[index].first;
         let pair = [user, needed].map(|unit| (first + unit) as u64);
         self.requires.push(pair);
     }
 
-    /// Returns true if the budget forbids the next test. It also does if the next lines of an
-    /// earlier run's log are the end of a search with a smaller budget. But if lines of further
-    /// tests follow these in the log, or the present budget allows tests that are then written to
-    /// the log, the lines are skipped, and false is returned.
+    /// Returns true if the budget forbids the next test. This is so if it is used up and no lines
+    /// of an earlier run's log are left, or if the next of these lines end a search with a smaller
+    /// budget. Such an end is skipped, and false is returned, if lines of further tests follow it
+    /// in the log, or if the present budget allows a test and a log is written.
     fn is_over(&mut self) -> bool {
         if self.spent {
             return true;
@@ -425,8 +426,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns what a test has proved of a candidate; `None` if the candidate was not tested or
-    /// exceeded a time limit, or its changes cannot be merged.
+    /// Returns the known outcome of building and testing `candidate`, with the log line that
+    /// records it. `None` if the candidate was not tested or exceeded a time limit, or if its
+    /// changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -533,9 +535,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes the log line of a test that was answered without a run, or checks that the log of an
-    /// earlier run has it, and counts the test: as cached if `key`, the hash of the version's
-    /// files, is given, else as predicted.
+    /// Writes the log line of a test that was not run because its outcome is known, or checks that
+    /// the log of an earlier call has the same line, and counts the test. It counts as cached if
+    /// `key`, the hash of the version's files, is given, else as predicted.
     fn write_unrun(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
         let number = self.past.front().map_or(0, |(number, _)| *number);
         match self.logged(&line)? {
@@ -635,7 +637,8 @@ impl<'a> Session<'a> {
     }
 
     /// If a test has failed with fewer changes than any earlier failing one, writes a line about
-    /// that to the log, or checks that the log of an earlier run has such a line.
+    /// that to the log; while the log of an earlier run is repeated, checks instead that it has
+    /// this line.
     fn reduce(&mut self, test: &TestLine) -> Result<(), ChangesError> {
         let is_smaller = test.size > 0 && self.best.is_none_or(|best| test.size < best);
         if !test.has_failed() || !is_smaller {

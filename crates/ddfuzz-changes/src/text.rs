@@ -90,7 +90,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Adds all identifiers in a text to the set.
+    /// Adds all identifiers in `text` to this set of identifiers.
     pub fn add(&mut self, text: &[u8]) {
         self.seen.extend(Words::of(text));
     }

@@ -80,8 +80,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Makes the line that the log has of a check with this report; `slowest` are the wall times of
-    /// the slowest build and of the slowest test so far.
+    /// Makes the log line of the check `what`, whose build and test ended as this report says.
+    /// `slowest` are the wall times of the slowest build and of the slowest test so far.
     pub(crate) fn check_line(&self, what: What, slowest: Option<[Duration; 2]>) -> CheckLine {
         let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
         CheckLine {
@@ -101,8 +101,8 @@ impl Report {
     }
 }
 
-/// What is in the directory of a workbench when the build of a version begins there, beside the
-/// version's files.
+/// What is in the directory of a workbench when the build of a version begins, beside the version's
+/// files: results of any earlier builds, nothing, or results of the build of one certain version.
 #[derive(Clone, Debug)]
 pub enum BuildBase {
     /// The results of earlier builds, of whatever versions.

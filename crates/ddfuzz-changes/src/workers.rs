@@ -142,14 +142,15 @@ impl Workers {
         }
     }
 
-    /// Returns the wall times of the slowest build and of the slowest test so far, among the
-    /// versions that the search asked for, and those that the log of an earlier call has.
+    /// Returns two wall times: that of the slowest build and that of the slowest test, among the
+    /// versions that the search has asked for, in this call or in an earlier one whose log it
+    /// continues.
     pub fn slowest(&self) -> [Duration; 2] {
         self.slowest.into()
     }
 
-    /// Learns for the time limits from the log of an earlier call, which has the wall times
-    /// `slowest` of the slowest build and of the slowest test.
+    /// Takes over the times of an earlier call from its log: `slowest` are the wall times of its
+    /// slowest build and of its slowest test, from which time limits are computed.
     pub fn note_logged(&mut self, slowest: [Duration; 2]) {
         let [build, test] = slowest;
         self.slowest = (self.slowest.0.max(build), self.slowest.1.max(test));
@@ -220,11 +221,11 @@ impl Workers {
         Ok([again()?, again()?])
     }
 
-    /// Looks for the reason why the new version `tree` does not fail on the build of the old
-    /// version, by three tests of this build and of one in an empty directory. If all tests of the
-    /// second build fail (`is_failing` says so of a report) and none of the first, incremental
-    /// builds miss a change: returns an error. Returns another one, which names the version as
-    /// `shown`, if tests of one build differ.
+    /// Finds out why the new version `tree` does not fail on the build of the old version. Tests it
+    /// twice more on that build, and up to three times on a build made in an empty directory;
+    /// `is_failing` tells whether a test fails. It is an error if all tests on the empty
+    /// directory's build fail and none on the old one's, because an incremental build then misses a
+    /// change. It is another error, which calls the version `shown`, if tests of one build differ.
     ///
     /// [`ChangesError::StaleBuild`] in the first case, [`ChangesError::Alternating`] in the second,
     /// and those of [`Workers::run`].

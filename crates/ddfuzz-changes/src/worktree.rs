@@ -21,8 +21,8 @@ use crate::tree::{Content, EXECUTABLE, Entry, Tree};
 /// milliseconds.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Maximum size in bytes of a directory with a version's build that is copied, so that a copy takes
-/// less time than a compilation.
+/// Maximum size in bytes of a build directory of a version that is copied; copying a larger one
+/// would take longer than a compilation.
 const MOST_COPIED: u64 = 64 << 20;
 /// Maximum number of copies that are kept of the directory in which versions are built.
 const MOST_COPIES: usize = 12;
@@ -334,8 +334,8 @@ impl Worktree {
     }
 
     /// Removes the file at `path` in the directory, and the directories that become empty by that.
-    /// If `is_file` is set, a version has a file at this path; then a directory there was made by a
-    /// build and is removed, too.
+    /// A directory at this path is removed only with `is_file`: a version has a file there, so that
+    /// a build must have made the directory.
     fn remove(&self, path: &[u8], is_file: bool) -> Result<(), ChangesError> {
         let file = self.path(path);
         self.clear_way(path)?;

@@ -34,8 +34,8 @@ impl Excluded {
         }
     }
 
-    /// Returns the number of files counted as unused, and their total size in bytes as far as it is
-    /// known.
+    /// Returns the number of files counted as unused, and their total size in bytes, in which files
+    /// of unknown size are missing.
     pub fn amount(&self) -> Amount {
         self.amount
     }

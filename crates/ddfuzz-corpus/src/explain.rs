@@ -38,8 +38,8 @@ impl Fate {
 /// file's features.
 const NAMED: usize = 3;
 
-/// Explains the files of one cleanup. What that needs of the output directory is read once, when
-/// the first file needs it.
+/// Explains to the user why a cleanup kept a file or left it out. What it must read in the output
+/// directory is read once, when a file first needs it.
 pub struct Explainer<'a> {
     place: &'a CleanPaths,
     result: &'a CleanResult,
@@ -50,7 +50,8 @@ pub struct Explainer<'a> {
     failing: OnceCell<FailingInputs>,
 }
 
-/// The failing inputs of an output directory.
+/// What is known of a corpus's failing inputs: those stored in the output directory, and those that
+/// triage has run.
 struct FailingInputs {
     /// Ids of the stored inputs, by the hash of their content (16 hex digits).
     stored: HashMap<String, EntryId>,
@@ -293,10 +294,10 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns the text that explains why a file was left out: its features are reached without it.
-/// `all`: number of its features. `left`: how many of them no kept file reaches; these are reached
-/// by the corpus of the option `--onto` (whose name is `onto`, `None` without the option), only in
-/// some runs, or only once in a process. `by`: names of the kept files that reach all others.
+/// Returns a text for the user that says why a file was left out: all the features that it reaches,
+/// `all` in number, are reached without it. Kept files with the names `by` reach them, except for
+/// `left` features; these need not be kept, because they are reached only in some runs or once in a
+/// process, or by the corpus of `--onto` (its name is `onto`; `None` without the option).
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();

@@ -180,7 +180,7 @@ pub struct FeatureUnion {
 }
 
 impl FeatureUnion {
-    /// Adds the features that one run has reached to the union.
+    /// Adds the features that one run has reached to those that earlier runs have reached.
     pub fn add(&mut self, features: &Features) {
         self.waiting.extend_from_slice(features.as_slice());
         if self.waiting.len() > WAITING {
@@ -188,7 +188,7 @@ impl FeatureUnion {
         }
     }
 
-    /// Returns the union: all features that at least one run has reached whose features were added.
+    /// Returns the union: all features of the runs that were added.
     pub fn all(mut self) -> Features {
         self.join();
         self.joined

@@ -180,10 +180,10 @@ impl CleanPaths {
         })
     }
 
-    /// Returns true if `folder` is one that a killed cleanup has left while it replaced a corpus;
-    /// it may be removed then, since all its files are copies of kept files. It is recognized as
-    /// the folder last announced by [`CleanPaths::announce_exchange`], perhaps moved since, in
-    /// which all files have names of kept files. Else false.
+    /// Returns true if `folder` was left by a cleanup that was killed while it replaced a corpus;
+    /// it may be removed, since all its files are copies of kept files. Such a folder is the one
+    /// that [`CleanPaths::announce_exchange`] has recorded last, perhaps moved since, and all its
+    /// files have names of kept files.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let known = self.read();
         let same = known

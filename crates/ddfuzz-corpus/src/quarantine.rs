@@ -264,7 +264,8 @@ pub struct FailingInput {
     pub again: bool,
 }
 
-/// Sorts failing inputs for examination, by size and hash of the content, and removes duplicates.
+/// Returns failing inputs in the order in which they are examined, by size and hash of the content,
+/// without duplicates.
 fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
     let mut ordered: Vec<&FailingInput> = failing.iter().collect();
     ordered.sort_by_cached_key(|input| (input.size, input.content.to_string(), input.path.clone()));

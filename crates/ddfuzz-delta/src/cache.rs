@@ -9,7 +9,8 @@ use crate::{ConfigId, Outcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextId(pub [u8; 16]);
 
-/// The rule by which the [`Cache`] of test outcomes decides which tests it answers without a run.
+/// The rule by which the [`Cache`] of test outcomes decides which tests it answers without a run:
+/// those of a known text, those of a known configuration, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -96,8 +97,8 @@ impl Cache {
         }
     }
 
-    /// Records the outcome of a test in the cache, whether the test was run or answered by the
-    /// cache.
+    /// Records the outcome `seen` of a test in the cache, by the id of the candidate's text and, if
+    /// given, of its configuration. A recorded outcome is replaced only by FAIL.
     pub fn record(&mut self, config: Option<ConfigId>, text: TextId, seen: Seen) {
         self.configs.extend(config);
         let known = self.texts.entry(text).or_insert(seen);

@@ -8,9 +8,9 @@ use crate::sequence::lines;
 /// they are compared by lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
-/// Size, in bytes, of a differing place of two texts up to which the place is compared in pieces of
-/// [`BYTE_BY_BYTE`] bytes. The pieces of a place that is `k` times as large are a `k`-th of that
-/// size, because comparing two pieces takes time in the square of their size.
+/// Where two texts differ in at most this many bytes at one place, these bytes are compared in
+/// pieces of [`BYTE_BY_BYTE`] bytes. A place that is `k` times as large is cut into pieces of a
+/// `k`-th of that size, because the time to compare two pieces grows with the square of their size.
 const IN_LARGE_PIECES: usize = 1 << 20;
 
 /// Minimum size, in bytes, of the pieces into which a large place that differs between two texts is
@@ -359,9 +359,10 @@ fn advance(row: &mut [u64], matches: &[(usize, u64)]) {
     carry_on(row, carry, row.len());
 }
 
-/// Adds a carry to the words of the bit row `row`, from the word with the index `carry` on, and
-/// goes on as long as a word overflows. Returns `Some(end)` if the carry reaches the word with the
-/// index `end`; `None` if there is no carry, or if a word before `end` absorbs it.
+/// Adds a carry bit to `row`, a bit row in words of 64 bits, at the word with the index `carry`; a
+/// word that overflows passes the carry on to the next one. Returns `Some(end)` if the carry
+/// reaches the word with the index `end`; `None` if `carry` is `None`, or a word before `end` takes
+/// it up.
 fn carry_on(row: &mut [u64], carry: Option<usize>, end: usize) -> Option<usize> {
     let mut at = carry?;
     while at < end {

@@ -13,17 +13,19 @@ use std::{fmt, ops::Range, sync::Arc};
 pub struct ConfigId(u128);
 
 impl ConfigId {
-    /// Returns the id as 16 bytes in little-endian order.
+    /// Returns the id of the configuration as 16 bytes in little-endian order.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
 
-    /// Returns the id of the set that also keeps `unit`, which this set lacks. Takes O(1).
+    /// Returns the id of the configuration that keeps `unit` in addition to the units of this one,
+    /// which lacks it. Takes O(1).
     pub fn with(self, unit: usize) -> ConfigId {
         ConfigId(self.0.wrapping_add(range_id(unit, unit + 1)))
     }
 
-    /// Returns the id of the set that lacks `unit`, which this set keeps. Takes O(1).
+    /// Returns the id of the set that is left when `unit` is removed from this set, which must have
+    /// it. Takes O(1).
     pub fn without(self, unit: usize) -> ConfigId {
         ConfigId(self.0.wrapping_sub(range_id(unit, unit + 1)))
     }
@@ -172,7 +174,8 @@ impl Config {
             .partition_point(|span| span.before + (span.end - span.start) <= position)
     }
 
-    /// Returns the id of the set of the first `position` kept units.
+    /// Returns the id (hash) of the configuration that keeps only the first `position` of the units
+    /// that this configuration keeps.
     fn id_up_to(&self, position: usize) -> u128 {
         match self.spans.get(self.span_at(position)) {
             Some(span) => span
@@ -241,7 +244,8 @@ impl Builder {
     }
 }
 
-/// Computes the id of the set of units `start..end`.
+/// Computes what the units `start..end` add to the id of a configuration, which is the sum over its
+/// ranges.
 fn range_id(start: usize, end: usize) -> u128 {
     mix(end).wrapping_sub(mix(start))
 }

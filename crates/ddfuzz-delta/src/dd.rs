@@ -2,8 +2,8 @@
 
 use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// The goal of general delta debugging: whether it changes its failing configuration, its passing
-/// one, or both.
+/// The goal of general delta debugging: to make the failing configuration smaller, the passing one
+/// larger, or their difference minimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Minimize (`-`): make the failing configuration smaller.
@@ -27,7 +27,7 @@ impl Mode {
 }
 
 /// One of the two tests of a part `Δi` of the difference between the failing and the passing
-/// configuration.
+/// configuration: the part is added to the passing one, or removed from the failing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probe {
     /// Tests `c_pass ∪ Δi`: the part `Δi` of the difference is added to the passing configuration.
@@ -164,11 +164,11 @@ impl Dd {
         }
     }
 
-    /// Returns the rule that names the step if the candidate of the present test becomes the new
-    /// failing configuration or, where this mode does not allow that, the new passing one. Added to
-    /// the passing configuration, a part is "reduce to subset" if the mode minimizes and there are
-    /// two parts, else "increase to complement"; removed from the failing one, it is "reduce to
-    /// complement" if the mode minimizes, else "increase to subset".
+    /// Returns the kind of step that the log names if the candidate of the present test becomes the
+    /// new failing or passing configuration. For a part that is added to the passing one, it is
+    /// "reduce to subset" if the mode minimizes and there are two parts, else "increase to
+    /// complement". For a part that is removed from the failing one, it is "reduce to complement"
+    /// if the mode minimizes, else "increase to subset".
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,
@@ -189,7 +189,8 @@ impl Dd {
     }
 
     /// Receives the outcome of testing `c_pass ∪ Δi`, the passing configuration with one part of
-    /// the difference added, and goes on by the first rule of delta debugging that applies.
+    /// the difference added, and takes the step that the first applicable rule of delta debugging
+    /// prescribes.
     fn tell_added(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.minimizes() && two && outcome == Outcome::Fail {
@@ -206,7 +207,8 @@ impl Dd {
     }
 
     /// Receives the outcome of testing `c_fail \ Δi`, the failing configuration without one part of
-    /// the difference, and goes on by the first rule of delta debugging that applies.
+    /// the difference, and takes the step that the first applicable rule of delta debugging
+    /// prescribes.
     fn tell_removed(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.maximizes() && two && outcome == Outcome::Pass {
@@ -224,11 +226,11 @@ impl Dd {
         self.end_part(self.added);
     }
 
-    /// Goes on after the tests of one part `Δi` of the difference, which have made the difference
-    /// no smaller. `added` is the outcome of testing `c_pass ∪ Δi`; `None` if that was not tested.
-    /// If it is PASS and this mode maximizes, `c_pass ∪ Δi` becomes the passing configuration.
-    /// Otherwise, whatever `added` is, the next part is tested; after the last part, the search
-    /// begins again with twice as many parts or, if each part has one unit, ends.
+    /// Continues the search after the tests of one part `Δi` of the difference, which have made the
+    /// difference no smaller. `added` is the outcome of testing `c_pass ∪ Δi`; `None` if that was
+    /// not tested. If it is PASS and this mode maximizes, `c_pass ∪ Δi` becomes the passing
+    /// configuration. Otherwise, whatever `added` is, the next part is tested; after the last part,
+    /// a new round begins with twice as many parts or, if each part has one unit, the search ends.
     fn end_part(&mut self, added: Option<Outcome>) {
         if self.mode.maximizes() && added == Some(Outcome::Pass) {
             self.probe = Probe::Add;

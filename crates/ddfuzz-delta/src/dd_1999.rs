@@ -3,7 +3,8 @@
 
 use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// One recursive call `dd2(c, r)` of the algorithm `dd` of ESEC 1999.
+/// One recursive call `dd2(c, r)` of the algorithm `dd` of ESEC 1999: the search for the units in
+/// `c` that cause the failure while those of `r` stay applied.
 #[derive(Clone, Debug)]
 struct Dd2Call {
     /// `c`: the units among which the recursive call searches for those that cause the failure.
@@ -348,7 +349,8 @@ impl Search for DdPlus {
 /// What `dd` or `dd+` has found so far: the results of finished recursive calls, the smallest
 /// failing configuration that was tested, and the union of all results.
 ///
-/// The union is tested last, because it may not fail if changes are ambiguous.
+/// The union is tested last. It may not fail if the changes are ambiguous, that is, if several sets
+/// of them fail independently of each other.
 #[derive(Clone, Debug)]
 pub(super) struct Findings {
     best: Config,
@@ -358,8 +360,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Creates a record without results, in which the configuration of all `units` is the smallest
-    /// that fails.
+    /// Creates the record of what a search by `dd+` has found: no results yet, and the
+    /// configuration of all `units` as the smallest one known to fail.
     pub fn new(units: usize) -> Findings {
         Findings {
             best: Config::all(units),
@@ -377,12 +379,14 @@ impl Findings {
         }
     }
 
-    /// Adds `units`, which one recursive call found to cause the failure, to the results.
+    /// Adds `units`, the result of one recursive call of the algorithm, to the results: changes
+    /// that together cause the failure.
     pub fn add(&mut self, units: Config) {
         self.found.push(units);
     }
 
-    /// Computes the union of the results of all recursive calls, after the last call.
+    /// Computes the result of the search, the union of the results of all recursive calls of `dd+`,
+    /// after the last of them.
     pub fn conclude(&mut self) {
         let result = Config::union_of(&self.found);
         // The empty configuration and the best were tested already.
@@ -401,8 +405,8 @@ impl Findings {
         self.result.as_ref()
     }
 
-    /// Returns the candidate whose test shows whether the union of all results fails; `None` if
-    /// that is known already, or the union is not computed yet.
+    /// Returns the last candidate to test: the union of all results, if it is not known yet whether
+    /// that fails; `None` if that is known, or the union is not computed yet.
     pub fn last_test(&self) -> Option<Candidate> {
         let result = self.result.as_ref().filter(|_| self.in_doubt)?;
         Some(Candidate::keep(Rule::Result, result.clone()))

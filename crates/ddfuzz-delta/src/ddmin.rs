@@ -82,8 +82,9 @@ impl Ddmin {
         Some(Candidate::cut(rule, &self.best, cuts))
     }
 
-    /// Moves on to the next subset, the next complement or a finer granularity, after a test that
-    /// did not fail.
+    /// After a test that did not fail, chooses the next test: that of the next subset or the next
+    /// complement. After the last of them, splits the configuration into twice as many subsets or,
+    /// if each has one unit, ends the search.
     fn advance(&mut self) {
         let last = self.parts - 1;
         match self.step {
@@ -171,8 +172,8 @@ impl Ddmin2002 {
         self.parts
     }
 
-    /// Returns the chunk whose complement is being tested, as positions among the kept units. It is
-    /// never empty, because `n ≤ |c|`.
+    /// Returns the chunk (a range of positions among the kept units) whose complement is tested. It
+    /// is never empty, because there are at most as many chunks as units.
     fn chunk(&self) -> Range<usize> {
         let step = self.best.len() / self.parts;
         self.start..self.best.len().min(self.start + step)

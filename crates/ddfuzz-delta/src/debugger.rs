@@ -177,8 +177,9 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         self.tester.tally()
     }
 
-    /// Calls `change` with the units of one argument after another, round after round. `change`
-    /// returns true if it has changed its argument. Ends when one whole round has changed none.
+    /// Calls `change` for one argument after another, with the units of the argument, round after
+    /// round. `change` returns true if it has simplified the argument. Ends after a round without a
+    /// change.
     fn in_turn(&mut self, mut change: impl FnMut(&mut Self, Config) -> bool) {
         let places: Vec<Config> = self.places.iter().map(units_of).collect();
         let mut unchanged = 0;
@@ -217,8 +218,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
     }
 }
 
-/// Returns FAIL if `other` is the same failure as `first`, the failure of the first call; else
-/// UNRESOLVED.
+/// Returns FAIL if the failure `other` of a call is the same as `first`, that of the first call
+/// with all arguments; else UNRESOLVED.
 fn same(first: &Failure, other: &Failure) -> Outcome {
     match first == other {
         true => Outcome::Fail,
@@ -281,7 +282,8 @@ impl<V: Verdict, E> Verdict for Result<V, E> {
     }
 }
 
-/// How a call of the function under test failed, to tell one failure from another.
+/// How a call of the function under test failed: by its result or by a panic. Failures are told
+/// from one another by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The function under test returned FAIL or `Err`; it did not panic.

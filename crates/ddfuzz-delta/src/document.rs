@@ -103,9 +103,9 @@ pub trait Document: Send + Sync {
         0
     }
 
-    /// Returns a copy of the document without the tied groups whose indices, in ascending order,
-    /// are `_groups`; [`tied`](Document::tied) says how many there are. The parts to which these
-    /// groups are tied stay.
+    /// Returns a copy of the document without those tied groups (bytes that are mostly deleted
+    /// together with a part) whose indices are in `_groups`, in ascending order; their parts stay.
+    /// [`tied`](Document::tied) says how many there are. By default, there are none.
     fn without_tied(&self, _groups: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }
@@ -130,9 +130,9 @@ pub trait Document: Send + Sync {
         0
     }
 
-    /// Returns a copy of the document in which the pieces with the indices `_groups` are replaced
-    /// by their shortest valid form; [`reducible`](Document::reducible) says how many pieces there
-    /// are.
+    /// Returns a copy of the document in which the pieces with the indices `_groups` have their
+    /// shortest valid form, such as a function without instructions. Indices are below the number
+    /// that [`reducible`](Document::reducible) returns.
     fn reduced(&self, _groups: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }
@@ -162,9 +162,9 @@ pub trait Document: Send + Sync {
         self.without(&[])
     }
 
-    /// Returns the size, in bytes, of each region of the file that can be removed by
-    /// [`sharing`](Document::sharing): a region to which offsets in the file refer, and which
-    /// contains no deletable parts. Empty by default.
+    /// Returns the sizes, in bytes, of the regions of the file that [`sharing`](Document::sharing)
+    /// can remove. A region is a range of bytes to which offsets in the file refer; it can be
+    /// removed if it contains no deletable parts. Empty by default.
     fn regions(&self) -> Vec<usize> {
         Vec::new()
     }
@@ -235,7 +235,8 @@ pub struct SyntaxNode {
     pub last: usize,
 }
 
-/// The class of a node of a syntax tree, the same for all grammars.
+/// The class of a node of a syntax tree (punctuation, comment, name, expression, statement and
+/// others), which is the same for all grammars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyntaxClass {
     /// A token that belongs to the node around it, such as a keyword, a bracket or a comma.

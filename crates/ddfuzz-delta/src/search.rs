@@ -19,8 +19,8 @@ pub trait Search: Send {
     /// [`tell`](Search::tell) in between return the same candidate.
     fn next(&mut self) -> Option<Candidate>;
 
-    /// Receives the outcome of the test of the candidate that [`next`](Search::next) returned, and
-    /// moves the search on. After the end of the search it does nothing.
+    /// Receives the outcome of the test of the candidate that [`next`](Search::next) returned; only
+    /// then `next` returns another candidate. Does nothing after the end of the search.
     fn tell(&mut self, outcome: Outcome);
 
     /// Receives the hints of a run: facts that it reported besides its outcome. The caller passes
@@ -196,7 +196,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Builds a candidate that removes the positions `cuts` from the configuration `best`.
+    /// Builds a candidate of the step `rule` of a search: the configuration `best` without the
+    /// positions `cuts`.
     pub fn cut(rule: Rule, best: &Config, cuts: Vec<Range<usize>>) -> Candidate {
         let config = Some(best.id_without(&cuts));
         Candidate {

@@ -116,7 +116,8 @@ pub fn dd<T: Clone>(
     })
 }
 
-/// Returns a tester that runs the closure `test` on the items that a configuration keeps.
+/// Returns a tester of configurations of `items`: it calls `test` with the items that a
+/// configuration keeps.
 fn tester<'a, T: Clone>(items: &'a [T], test: &'a mut impl FnMut(&[T]) -> Outcome) -> Tester<'a> {
     let mut kept = Vec::new();
     Tester::new(move |config| {

@@ -83,8 +83,8 @@ impl<'a> Tester<'a> {
         self.name = Box::new(name);
     }
 
-    /// Sets the rule by which the cache answers tests from now on, and removes all outcomes from
-    /// the cache.
+    /// Sets which earlier tests answer for a new one without a run (`caching`), and forgets the
+    /// outcomes of all tests so far.
     pub fn answer_by(&mut self, caching: Caching) {
         self.cache = Cache::new(caching);
     }

@@ -22,16 +22,16 @@ pub(crate) enum Accesses {
 /// The time of last access that marks a file as unread: 1970, before every change of a file.
 const NEVER: TimeSpec = TimeSpec::new(0, 0);
 
-/// Sets the time of last access of `file` to one that marks the file as unread; returns false where
-/// that fails.
+/// Sets the time of last access of `file` to a fixed one; a later change of it shows that the file
+/// was read. Returns false if the time cannot be set.
 pub(crate) fn set_unread(file: &File) -> bool {
     futimens(file, &NEVER, &TimeSpec::UTIME_OMIT).is_ok()
 }
 
 impl Accesses {
-    /// Marks `file`, whose path is `path`, as unread by its time of last access; returns whether a
-    /// later reading changes that time. The first call tries this out: it reads the file itself and
-    /// looks at the time.
+    /// Sets the time of last access of `file` to that of a file that was never read, so that a
+    /// later reading can be noticed. Returns whether the file system tells readings in this way;
+    /// the first call tries that out by reading the file at `path` itself.
     pub(crate) fn forget(self, file: &File, path: &Path) -> Accesses {
         let set = || set_unread(file);
         if self == Accesses::Untold || !set() {

@@ -148,8 +148,9 @@ impl CommandLine {
         }
     }
 
-    /// Returns the flags by which libFuzzer's `main` runs one input, including the limit on one
-    /// allocation that the user's flags set or imply.
+    /// Returns the flags with which libFuzzer's `main` is to run one input: fixed ones
+    /// ([`ONE_INPUT`]), and the limit on the size of one allocation that the user's own flags set
+    /// or imply.
     fn flags(&self) -> Vec<OsString> {
         let allocation = FuzzerLimits::of(&self.args).allocation.unwrap_or(0);
         let allocation = format!("-malloc_limit_mb={allocation}");

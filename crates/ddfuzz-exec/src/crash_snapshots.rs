@@ -72,8 +72,8 @@ impl CrashSnapshots {
     }
 
     /// Copies the bytes of the shared memory in the offsets `range` to the same offsets of the file
-    /// `copy`. Parts of the memory that were never written, which are zeros in both, are skipped;
-    /// most of a slot is such a part.
+    /// `copy`. Skips memory that was never written, since it is zero in both; most of the memory
+    /// for one snapshot is so.
     fn copy_data(&self, range: Range<u64>, copy: &CrashSnapshots) -> io::Result<()> {
         let mut at = range.start;
         while let Some(data) = self
@@ -133,9 +133,8 @@ impl CrashSnapshots {
         Ok(())
     }
 
-    /// Returns true if a process of the last run could have written a snapshot when it crashed,
-    /// because the preloaded library was set up before `main`; false if that library did not get so
-    /// far.
+    /// Returns true if the processes of the last run could write snapshots of crashes: the
+    /// preloaded library was set up before `main`. False if the run ended before.
     pub fn ready(&self) -> bool {
         self.word(0) >> 32 != 0
     }

@@ -63,8 +63,8 @@ pub(crate) struct TreeExecutor {
 }
 
 impl TreeExecutor {
-    /// Wraps the executor `bare` of `target`, which does not trace, so that crashes of processes
-    /// started by the target are found.
+    /// Wraps the executor `bare` of `target`, so that a crash of a process which the target has
+    /// started is found: some runs, or all, are made under a tracer, which `bare` does not use.
     pub(crate) fn new(bare: Box<dyn Untraced>, target: &Target) -> TreeExecutor {
         let mode = match bare.may_fork() && bare.way() == Way::Command {
             true => TraceMode::Calibrating(CALIBRATION),
@@ -82,8 +82,8 @@ impl TreeExecutor {
     }
 
     /// Runs the target on `input` and traces all processes of the run, and tries this again if it
-    /// fails. `None` if all tries failed, or the system refuses to trace; then no later run is
-    /// traced either.
+    /// fails. Returns what the tracer has seen; `None` if all tries failed, or the system refuses
+    /// to trace, after which no later run is traced either.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -135,9 +135,9 @@ impl TreeExecutor {
         }
     }
 
-    /// Chooses, after a traced run, whether the next run is traced: if the run has started a
-    /// process (`forked`), all later runs are; else only the rest of the first [`CALIBRATION`]
-    /// runs.
+    /// Chooses after a traced run whether the next one is traced. If a run has started a process
+    /// (`forked`), all later runs are; as long as none has, only the first [`CALIBRATION`] runs
+    /// are.
     fn update_mode(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,
@@ -284,8 +284,9 @@ enum TracerMessage {
     Gone(TreeOutcome),
 }
 
-/// Runs the target on `input` with its process tree traced; `None` if the system refuses to trace.
-/// Fails when the target cannot be started, or when its fork server or tracer breaks.
+/// Runs the target on `input` with its process tree traced, and returns what the tracer has seen;
+/// `None` if the system refuses to trace. Fails when the target cannot be started, or when its fork
+/// server or tracer breaks.
 fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
     let process = target.start(input, false)?;
     let Some((tracer, news)) = seize(&process)? else {

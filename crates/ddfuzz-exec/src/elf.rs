@@ -240,7 +240,8 @@ impl ElfFacts {
     }
 
     /// Completes the facts by those that the program's constant strings show, which stripped
-    /// programs have, too.
+    /// programs have, too: whether the program was built for AFL++, is in Rust (so may panic) or in
+    /// Go, and whether it contains libFuzzer's `main` and libfuzzer-sys.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
@@ -293,9 +294,9 @@ pub fn holds(data: &[u8], text: &[u8]) -> bool {
     false
 }
 
-/// A function of a program that takes an input as bytes in memory, such as
-/// `LLVMFuzzerTestOneInput`, and addresses of functions and counters that its runs need; all are
-/// relative to the load address.
+/// An entry function of a program: it takes an input as bytes in memory, such as
+/// `LLVMFuzzerTestOneInput`. The type also has the addresses of other functions and of counters
+/// that its runs need; all addresses are relative to the load address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFunction {
     pub(crate) at: u64,
@@ -349,8 +350,8 @@ enum EntryKind {
 /// it stays when a program is stripped.
 const COUNTERS: &str = "__sancov_cntrs";
 
-/// Maximum number of counters that are taken for those of a program; a section that names more is
-/// damaged, and each run would need tables of that size.
+/// Maximum number of coverage counters that a program's section of counters may have; a section
+/// with more is damaged and not used, since each run would need tables of that size.
 const MOST_COUNTERS: u64 = 1 << 24;
 
 /// Name of the ELF section that holds counters of the harness itself, which libFuzzer reads, too.
@@ -396,8 +397,9 @@ impl EntryFunctions {
         }
     }
 
-    /// Returns the function of the program `file` that takes an input, and what its runs need;
-    /// `None` if no such function is among the symbols that `add` has collected.
+    /// Returns the program's entry function, which is called with an input, among the symbols that
+    /// `add` has collected, and what runs of it need to know of the program `file`; `None` if there
+    /// is none.
     pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
         // A libFuzzer harness may call a function `target_main`; its `main` is still libFuzzer's.
         let (at, kind) = match (self.test_one_input, self.target_main) {

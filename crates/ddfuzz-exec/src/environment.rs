@@ -303,8 +303,9 @@ impl Sanitizer {
         self.names()[3]
     }
 
-    /// Returns the prefix of symbols by which a program with this sanitizer is recognised. UBSan's
-    /// symbols are also in other sanitizers' runtimes and in libFuzzer.
+    /// Returns the prefix of the symbols by which a program with this sanitizer is recognised. The
+    /// prefix of UBSan alone is no proof, because the runtimes of other sanitizers and libFuzzer
+    /// have such symbols, too.
     pub fn symbol(self) -> &'static str {
         self.names()[4]
     }

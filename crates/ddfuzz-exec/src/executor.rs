@@ -15,12 +15,12 @@ use crate::{
 /// An executor recovers by itself from whatever the target does (a dead server is started
 /// again); an `Err` means that the target cannot be run any more.
 pub trait Executor: Send {
-    /// Runs the target once on `input`. Fails when the target, or the server that runs it, cannot
-    /// be started or breaks its protocol.
+    /// Runs the target once on `input`, and returns how the run ended. Fails when the target, or
+    /// the server that runs it, cannot be started or breaks its protocol.
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
 
-    /// Runs the target once on `input` in a new process; `None` if this executor cannot. Fails as
-    /// [`run`](Executor::run) does.
+    /// Runs the target once on `input` in a new process, and returns the run; `None`, without a
+    /// run, if this executor can only use a shared process. Fails as [`run`](Executor::run) does.
     fn run_fresh(&mut self, input: &[u8]) -> Result<Option<Run>, ExecError> {
         match self.freshness() {
             Freshness::Fresh => self.run(input).map(Some),
@@ -81,9 +81,10 @@ pub trait Executor: Send {
         &[]
     }
 
-    /// Sets whether [`compared`](Executor::compared) reports comparisons of later runs. Only a
-    /// harness that runs many inputs in one process supports this; it then takes one input at a
-    /// time. All other targets use [`observe`](crate::observe). Fails when memory cannot be shared.
+    /// Switches on or off that [`compared`](Executor::compared) reports the comparisons of later
+    /// runs. Only a harness that runs many inputs in one process supports this; it then takes one
+    /// input at a time. All other targets use [`observe`](crate::observe). Fails when memory cannot
+    /// be shared.
     fn report_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }
@@ -108,8 +109,8 @@ pub trait Executor: Send {
         Ok(())
     }
 
-    /// Returns length and hash of what the last run wrote to stdout and to stderr; `None` if it was
-    /// not reported.
+    /// Returns length and hash of what the last run wrote to stdout and of what it wrote to stderr;
+    /// `None` if this executor does not report that.
     fn written(&self) -> Option<[Written; 2]> {
         None
     }
@@ -289,11 +290,11 @@ pub struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// Smallest limit on CPU time that is learned: the kernel measures CPU time in steps of some
-    /// milliseconds.
+    /// Smallest limit on CPU time that is learned from runs of a target: the kernel measures CPU
+    /// time in steps of some milliseconds, so that a shorter limit would be inexact.
     pub const MIN_LEARNED: Duration = Duration::from_millis(50);
 
-    /// Returns time limits for a target whose runs, as far as known, take the CPU time `cpu`: ten
+    /// Returns time limits for a target whose runs have taken the CPU time `cpu` until now: ten
     /// times as much CPU time, at least [`TimeLimit::MIN_LEARNED`], and the wall time that
     /// [`Limits::with_cpu`] sets for such a limit.
     pub fn learned(cpu: Duration) -> TimeLimit {
@@ -317,8 +318,7 @@ impl TimeLimit {
         }
     }
 
-    /// Returns a copy of `limits` in which the limits on CPU time and wall time are those of
-    /// `self`.
+    /// Returns `limits` with its limits on CPU time and wall time replaced by these.
     pub fn within(self, limits: Limits) -> Limits {
         Limits {
             cpu: self.cpu,

@@ -12,13 +12,13 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Time from a run's start to its first observation for hang detection, as a multiple of the
-/// window's length; most runs have ended by then. Each observation costs one or two context
-/// switches.
+/// Time after which a run is observed for the first time to detect a hang, as a multiple of the
+/// time between two observations. Most runs have ended by then; each observation costs one or two
+/// context switches.
 const FIRST: u32 = 8;
-/// Time between two observations of a process that makes many short runs, as a multiple of the
-/// window's length. The time doubles, at most `DOUBLINGS` times, whenever an observation finds
-/// another run than the previous observation found.
+/// Pause between two looks at a process that makes many short runs, as a multiple of the CPU time
+/// of one window of hang detection. The pause doubles, up to `DOUBLINGS` times, each time that a
+/// look finds another run than the look before, since runs then do end.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
 /// Number of times that the coverage counters of a long run are read in each window of CPU time. A
@@ -257,8 +257,9 @@ enum Activity {
     Sleeping,
 }
 
-/// Computes the hang signature of a window of CPU time: a hash of `activity` and of the indices of
-/// the coverage counters that changed in the window or, if none changed, of those above 0.
+/// Computes the hang signature of a window of CPU time. It is a hash of `activity` (whether the run
+/// computed or slept) and of the indices of the coverage counters that changed in the window; if
+/// none changed, of those above 0.
 fn signature(activity: Activity, changed: &[bool], counters: &[u8]) -> Signature {
     let mut hasher = DefaultHasher::new();
     activity.hash(&mut hasher);
@@ -330,8 +331,9 @@ mod tests {
         }
     }
 
-    /// Returns the hang signatures of a simulated run that increments the coverage counters
-    /// `before` and then, again and again, those in `looping`.
+    /// Returns the hang signatures of a simulated run, for tests: it increments the coverage
+    /// counters `before` once, and those in `looping` again and again, for about `windows` windows
+    /// of time.
     fn signatures(before: &[usize], looping: &[usize], windows: usize) -> Vec<Signature> {
         let (made, mut detector) = (Made::new(), HangDetector::default());
         detector.recognise(WINDOW, &HashSet::new());

@@ -257,7 +257,7 @@ impl Input {
         }
     }
 
-    /// Whether the input is in named files of which the run has read none since
+    /// Whether the run has not read the input, which is in named files, since
     /// [`forget_accesses`](Input::forget_accesses). False where that cannot be told: the file
     /// system does not record when files are read, or the input also comes in another way.
     pub(crate) fn is_unread(&self) -> bool {
@@ -471,7 +471,8 @@ impl RunnerInput {
         &self.batch.places
     }
 
-    /// Returns the flags of the next request: who makes the run, and where its input is.
+    /// Returns the flags of the next request to the fork server, which tell which process makes the
+    /// run, and where its input is.
     pub(crate) fn flags(&self) -> u64 {
         let in_place = if self.in_place { flag::IN_PLACE } else { 0 };
         let forked = if self.writes_itself { flag::FORKED } else { 0 };
@@ -524,8 +525,8 @@ pub(crate) enum InputChannel {
 }
 
 impl InputChannel {
-    /// Writes the first of `inputs`, and as many of those after it as one request to the fork
-    /// server takes, to where the target reads them.
+    /// Writes inputs to where the target reads them: the first of `inputs`, and as many of the next
+    /// ones as a single request to the fork server may have.
     pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         match self {
             InputChannel::Single(input) => input.write(inputs.first().copied().unwrap_or_default()),

@@ -37,8 +37,8 @@ pub(crate) enum Role {
     Afl,
 }
 
-/// How runs begin in a program into which ddfuzz's library is preloaded: where in the program, and
-/// by which process.
+/// How runs begin in a program into which ddfuzz's library is preloaded: at which place in the
+/// program, and whether in a forked child each, in one process, or without a fork server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
     /// The program is run up to `main`, where a child is forked for each run.
@@ -115,8 +115,8 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// The files that only a fork server with a runner inherits: a process that makes many runs and
-/// undoes what each has changed ([`Inject::Restore`]).
+/// The files that a fork server inherits only if it has a runner. The runner is a process that
+/// makes many runs and undoes what each of them has changed ([`Inject::Restore`]).
 pub(crate) struct RunnerFiles {
     /// The file from which the target reads its input, or the two, opened for writing; empty if a
     /// runner cannot write the input.
@@ -241,9 +241,10 @@ impl Launch {
         ))
     }
 
-    /// Duplicates the file descriptors that a fork server inherits: those in `fixed`, each with the
-    /// number that it gets in the server, and those that only some launches pass. Returns each
-    /// duplicate, whose own number is above those of the server, with its number in the server.
+    /// Duplicates the file descriptors that a fork server inherits: those in `fixed`, each with its
+    /// number in the server, and those of this launch that only some launches have, such as a
+    /// terminal. Returns each duplicate, whose own number is above those of the server, with its
+    /// number there.
     fn duplicate_descriptors(
         &self,
         fixed: &[(&dyn AsFd, i32)],

@@ -489,11 +489,14 @@ fn user() -> Check {
     }
 }
 
-/// Required free space in /dev/shm, in bytes: enough for a few workers with inputs of 1 MiB.
+/// Free space in /dev/shm, in bytes, that `ddfuzz doctor` requires: enough for a few workers with
+/// inputs of 1 MiB.
 const ROOM: u64 = 64 << 20;
-/// Required limit on file descriptors: a fork server uses numbers from 190 on.
+/// Smallest limit on file descriptors that `ddfuzz doctor` accepts: a fork server uses numbers from
+/// 190 on.
 const DESCRIPTORS: u64 = 256;
-/// Required limit on the user's processes: those of a target and a few of ddfuzz.
+/// Smallest limit on the user's processes that `ddfuzz doctor` accepts: a target and ddfuzz itself
+/// need a few.
 const PROCESSES: u64 = 128;
 
 /// Checks the free space in /dev/shm, where ddfuzz unpacks programs and targets write files.

@@ -53,8 +53,9 @@ impl RunObservations {
         self.comparing.as_mut().map(LoopObserver::file).transpose()
     }
 
-    /// Returns the flags of the next request to the fork server, which say what to observe
-    /// ([`flag`](crate::protocol::flag)).
+    /// Returns what the next request asks the fork server to report, as flags
+    /// ([`flag`](crate::protocol::flag)): coverage counters of all runs or of those with new
+    /// coverage, and comparisons.
     pub(crate) fn begin_request(&mut self) -> u64 {
         let counters = match self.reporting {
             CoverageReporting::Nothing => 0,
@@ -79,9 +80,9 @@ impl RunObservations {
         self.covered.clear();
     }
 
-    /// Reads the coverage counters of run number `run` of a request, which returned normally, from
-    /// the slot of the shared memory that `outcome` names. Adds them to the coverage that
-    /// [`covered`](Self::covered) returns; does nothing if the slot is empty.
+    /// Takes over the coverage of run number `run` of a request, a run that returned normally:
+    /// reads its coverage counters from the slot of the shared memory that `outcome` names, and
+    /// adds them to what [`covered`](Self::covered) returns. Does nothing if the slot is empty.
     pub(crate) fn take(&mut self, run: usize, page: &Page, outcome: &RunOutcome) {
         if let Some(counters) = page.kept(outcome.slot) {
             self.reached.add(&counters);
@@ -98,7 +99,8 @@ impl RunObservations {
         &self.covered
     }
 
-    /// Replaces the coverage of the runs that the last call of the executor made.
+    /// Sets the coverage of the runs that the last call of the executor made, as breakpoints at
+    /// basic blocks have shown it.
     pub(crate) fn set_covered(&mut self, covered: Vec<RunCoverage>) {
         self.covered = covered;
     }
@@ -109,7 +111,8 @@ impl RunObservations {
     }
 }
 
-/// Which runs report their coverage. To report it, all counters of the target are read.
+/// Which runs report their coverage: none, each one, or only those that reach something new. To
+/// report it, all counters of the target are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoverageReporting {
     /// No run reports coverage.
@@ -146,7 +149,8 @@ pub(crate) struct ReachedRanges {
 }
 
 impl ReachedRanges {
-    /// Adds the hit-count ranges that a run's coverage counters are in to those that were reached.
+    /// Adds the coverage of a run to what is reached: for each of its coverage `counters`, the
+    /// range of hit counts that the counter is in.
     pub(crate) fn add(&mut self, counters: &[u8]) {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -156,7 +160,8 @@ impl ReachedRanges {
         }
     }
 
-    /// Adds the hit-count ranges of a run's coverage counters; returns whether one of them is new.
+    /// Adds what a run has reached, given by its coverage `counters`. Returns true if the run
+    /// reached an instrumented place for the first time, or hit it in a new range of counts.
     pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -196,8 +201,8 @@ fn range_of(count: u8) -> u8 {
 /// Maximum number of inputs that are remembered of one process of the target, which may have led to
 /// its crash.
 const MOST: usize = 32;
-/// Maximum size, in bytes, of an input that is remembered. A longer input is not remembered, and
-/// all inputs that the process ran before it are forgotten.
+/// Maximum size, in bytes, of an input that is remembered because it may have led to a later crash
+/// of the same process. A longer input is not remembered, and those before it are forgotten.
 const LONGEST: usize = 64 << 10;
 
 /// The last inputs that a target's process has run, oldest first. A crash may depend on them.
@@ -214,8 +219,8 @@ pub(crate) struct RecentInputs {
 }
 
 impl RecentInputs {
-    /// Records that the target's process has run `inputs`. `lives`: the process survived all of
-    /// them; otherwise it died of the last one.
+    /// Remembers `inputs`, which the target's process has run in this order. `lives`: the process
+    /// survived all of them; otherwise it died of the last one, which is not remembered.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
         if self.died || self.ended {
             self.inputs.clear();
@@ -241,7 +246,8 @@ impl RecentInputs {
         self.inputs.push_back(oldest);
     }
 
-    /// Records that the target's process has exited after its last input, which it survived.
+    /// Records that the target's process is gone. Unless it died of its last input, it has exited
+    /// after this input. The remembered inputs stay until the next process runs one.
     pub(crate) fn end(&mut self) {
         if !self.died {
             self.ended = true;

@@ -30,8 +30,9 @@ pub(crate) struct OutputCapture {
 }
 
 impl OutputCapture {
-    /// Creates the pipes that capture a target's stdout and stderr. Names of files in `private`,
-    /// ddfuzz's directory, differ between workers, so they are left out of length and hash.
+    /// Creates the pipes that capture a target's stdout and stderr, of which only length and hash
+    /// are kept. Names of files in `private`, ddfuzz's directory, are left out of both, because
+    /// they differ between workers that run the same input.
     pub(crate) fn open(private: &PrivateDir) -> io::Result<OutputCapture> {
         let open = || DrainedPipe::open("ddfuzz-output", Digest::without(private.unique_names()));
         Ok(OutputCapture {
@@ -45,7 +46,7 @@ impl OutputCapture {
         self.stderr.clear();
     }
 
-    /// Returns the ids of ddfuzz's threads that empty the two pipes.
+    /// Returns the ids of ddfuzz's threads that read the pipes of the target's stdout and stderr.
     pub(crate) fn readers(&self) -> Vec<Pid> {
         let both = [self.stdout.reader(), self.stderr.reader()];
         both.into_iter().flatten().collect()
@@ -180,7 +181,7 @@ pub(crate) struct Digest {
     in_number: bool,
 }
 
-/// Length and hash of bytes.
+/// Length of a run's output, and the state of computing its hash.
 #[derive(Clone, Default)]
 struct Hashed {
     bytes: u64,

@@ -133,8 +133,8 @@ impl PrivateDir {
         self.path.join("ddfuzz-observe.so")
     }
 
-    /// Returns the path of the library that takes crash snapshots, preloaded after ddfuzz's runtime
-    /// library.
+    /// Returns the path of the library `ddfuzz-copy.so`, by which a crashing process copies itself.
+    /// It is preloaded after ddfuzz's runtime library.
     pub(crate) fn copy(&self) -> PathBuf {
         self.path.join("ddfuzz-copy.so")
     }

@@ -348,7 +348,7 @@ impl Stat {
     }
 
     /// Returns the CPU time and memory of this process, with the CPU time of its reaped children,
-    /// from its /proc/PID/stat.
+    /// from its /proc/PID/stat; `None` if the file lacks one of these numbers.
     fn usage(&self) -> Option<Usage> {
         let own = ticks(self.field(14)? + self.field(15)?);
         Some(Usage {

@@ -63,10 +63,9 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
 /// last page with zeros.
 const PAGE: u64 = 4096;
 
-/// Returns the size that the ELF file at `path` must have at least to contain all of its loaded
-/// segments, if the file is too short: if its `length`, rounded up to a whole page, is less than
-/// that, as after an incomplete copy. `None` for a complete file, and for one that is no 64-bit ELF
-/// file.
+/// Returns the size that the ELF file at `path` needs to contain all of its loaded segments, if its
+/// actual size `length`, rounded up to a whole page, is smaller, as after an incomplete copy.
+/// `None` for a complete file, and for one that is no 64-bit ELF file.
 fn missing_end(path: &Path, length: u64) -> Option<u64> {
     let file = ReadCache::new(File::open(path).ok()?);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;
@@ -104,8 +103,8 @@ pub(crate) fn not_executed(path: &Path, errno: i32) -> ExecError {
     }
 }
 
-/// Returns the reason why a script cannot be executed whose first line names `interpreter`, which
-/// does not exist.
+/// Returns the reason why a script cannot be executed: the interpreter `interpreter` that its first
+/// line names does not exist.
 fn lacks_interpreter(interpreter: String) -> NotExecuted {
     match interpreter.as_bytes() {
         [.., b'\r'] => NotExecuted::CarriageReturn(interpreter),
@@ -305,9 +304,9 @@ fn trim(mut text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Returns the interpreter and its arguments for a new script, called with the argument `x`,
-    /// whose first line is `line`. `DIR` in `line` is replaced by the script's directory, in which
-    /// an executable `tool` is; that directory is `DIR` in the returned texts.
+    /// Writes a script with the first line `line`, and returns the program and arguments by which
+    /// the kernel would start it with the argument `x`. In `line` and in the result, `DIR` stands
+    /// for the script's directory, which also has an executable `tool`.
     fn made_of(line: &str) -> Option<(String, Vec<String>)> {
         let private = PrivateDir::get().unwrap();
         let dir = private.fresh("scripts");

@@ -11,8 +11,8 @@ use crate::{Ended, Run};
 /// Number of runs, of all executors of a program together, that must be compared with runs of new
 /// processes before the process that runs many inputs is trusted.
 const PROBATION: u32 = 40;
-/// Number of runs that each executor compares with runs of new processes before it trusts its
-/// process that runs many inputs.
+/// Each executor compares this many runs of its process for many runs with those of new processes,
+/// before it trusts that process.
 const OWN_PROBATION: u32 = 2;
 /// Number of runs after which ddfuzz checks how many of them were refused by the process that runs
 /// many inputs. It refuses a run whose changes to memory, files or other state it cannot undo.
@@ -27,22 +27,24 @@ const SLOW_WINDOW: u32 = 8;
 /// compared with theirs. If so many are found before [`PROBATION`] runs of the program were
 /// compared, each of its inputs is run in a new process.
 const MOST_UNSTABLE: u32 = 4;
-/// CPU time that is credited for each run in the process that runs many inputs: at least as much is
-/// saved, because the run needs no fork.
+/// CPU time that counts as saved by each run in the process that runs many inputs: at least as much
+/// is saved, because the run needs no fork. The time wasted on refused runs is compared with the
+/// sum.
 const SAVED: Duration = Duration::from_micros(150);
-/// CPU time that may be wasted on refused runs, in addition to what runs without a fork have saved,
-/// before the process that runs many inputs is given up.
+/// CPU time that the runner (the process that makes many runs) may waste on runs that it refuses,
+/// beyond the time that it saves because its runs need no fork; then it is not used any more.
 const CREDIT: Duration = Duration::from_millis(500);
 
 /// Maximum CPU time of a run in a process that runs many inputs of the program's `main`. A longer
-/// run is made again by a fork, within the target's own limits: compared with such a run, a fork
-/// costs nothing.
+/// run is stopped there, and made again in a forked process within the target's own limits; a fork
+/// costs little compared with it.
 pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
 /// Maximum wall time of a run in a process that runs many inputs of the program's `main`; a longer
 /// run is made again by a fork, too.
 pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
 
-/// Why the process that runs many inputs is not used any more.
+/// Why the process that runs many inputs is not used any more: it differs from new processes,
+/// refuses too much, saves no time, or the program behaves differently each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndReason {
     /// A run of the process that runs many inputs differed from that of a new process on the same
@@ -124,9 +126,9 @@ struct Record {
 }
 
 impl Record {
-    /// Records a reason to end the use of the process that runs many inputs, if it refuses too
-    /// much, saves too little, or cannot be compared with new processes. Keeps a reason that was
-    /// recorded before.
+    /// Records the reason why the runner (the process that runs many inputs) is not used any more,
+    /// if there is one: it refuses too many runs, saves too little time, or cannot be compared with
+    /// new processes. Keeps a reason that was recorded before.
     fn judge(&mut self) {
         let (runs, refused) = self.window;
         if runs >= WINDOW {
@@ -164,7 +166,7 @@ impl Record {
 }
 
 /// What the runs of one program have shown about running many of its inputs in one process. All
-/// executors of the program share the record, which decides whether they may go on to do so.
+/// executors of the program share the record, which decides whether they may still do so.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 
@@ -172,11 +174,11 @@ pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 type ProgramFile = (u64, u64, u64, i64, i64);
 
 impl ProgramTrust {
-    /// Returns the record of the program at `path`, which all executors of this process share. A
-    /// program that was built again has a new record. Runs whose start is frozen (`is_frozen`: they
-    /// share random numbers, times and process id) have a separate one: they begin later, and may
-    /// be fast where the others are slow. If the file cannot be read, returns an empty record that
-    /// is not shared.
+    /// Returns what runs of the program at `path` have shown about running many inputs in one
+    /// process, a record that all executors of this process share. A program that was built again
+    /// has a new record. Runs whose start is frozen (`is_frozen`: they share random numbers, times
+    /// and process id) have a separate one: they begin later, and may be fast where the others are
+    /// slow. If the file cannot be read, returns an empty record that is not shared.
     pub(crate) fn of(path: &Path, is_frozen: bool) -> ProgramTrust {
         static KNOWN: LazyLock<Mutex<HashMap<(ProgramFile, bool), ProgramTrust>>> =
             LazyLock::new(Mutex::default);
@@ -244,9 +246,9 @@ impl ProgramTrust {
         !differing.is_any(self.record().ignored)
     }
 
-    /// Records `runs` of the process that runs many inputs. `refused`: that process refused the
-    /// last of them, which a new process made instead. Ends its use if it refuses most runs, or if
-    /// the refused runs cost more CPU time than the other runs save.
+    /// Counts `runs`, which the process that runs many inputs was asked for. If `refused`, it could
+    /// not make the last of them, which a new process made instead. That process is no longer used
+    /// if it refuses most runs, or if this costs more CPU time than it saves.
     pub(crate) fn count(&self, runs: &[Run], refused: bool) {
         let mut record = self.record();
         let restored = runs.len() - usize::from(refused);
@@ -260,9 +262,10 @@ impl ProgramTrust {
     }
 }
 
-/// Returns the most CPU time that the process that runs many inputs can have wasted on a run that
-/// it refused; `run`: the run of a new process on the same input. Zero for a run that took at most
-/// [`SLOW`] and did not time out.
+/// Returns how much CPU time was wasted at most because the process that runs many inputs began a
+/// run and refused it. `run` is the run that a new process then made on the same input. The result
+/// is its CPU time, but at most [`RUNNER_CPU`], which is also taken after a timeout; zero for a run
+/// of at most [`SLOW`].
 fn lost(run: &Run) -> Duration {
     match run.ended {
         Ended::Timeout => RUNNER_CPU,

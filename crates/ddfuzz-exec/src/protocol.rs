@@ -98,9 +98,9 @@ impl ForkPoint {
         }
     }
 
-    /// Returns true if runs would begin later in the program with `--freeze-start` than at this
-    /// fork point. With that option, runs share the random numbers, the times and the process id
-    /// that the program reads at its start. Else returns false.
+    /// Returns true if runs would be forked at a later point of the program with `--freeze-start`
+    /// (with it, they share the random numbers, times and process id that the program reads at its
+    /// start): this fork point is before such a read. Else returns false.
     pub(crate) fn is_later_if_frozen(self) -> bool {
         match self {
             ForkPoint::Clock => true,

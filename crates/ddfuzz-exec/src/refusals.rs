@@ -37,8 +37,8 @@ impl RefusalReason {
     }
 }
 
-/// Numbers and names of the system calls for which runs are refused most often: calls that a
-/// process that runs many inputs cannot undo.
+/// System calls (number, and description for users) for which runs are refused most often: what
+/// these calls change cannot be undone by the process that runs many inputs.
 const CALLS: &[(i64, &str)] = &[
     (libc::SYS_open, "open of a file to write"),
     (libc::SYS_openat, "open of a file to write"),

@@ -26,8 +26,8 @@ pub(crate) trait Retriable {
     /// Writes the first input to where the target reads it, and as many further inputs as one
     /// request to the fork server takes.
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
-    /// Tries once to run the inputs that were written last, of which `input` is the first; starts a
-    /// fork server if none runs. The answer is about the last run that was made.
+    /// Tries once to run the inputs that were written for the target last, beginning with `input`;
+    /// starts a fork server if none runs. Returns the answer about the last run that was made.
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
     /// Returns the error to report if each further try to run the inputs would fail as `failure`
     /// did; `None` if trying again may succeed.

@@ -121,7 +121,8 @@ pub struct CrashMessages {
     pub report: Vec<u8>,
 }
 
-/// Why an input is run again with other settings, such as sanitizer options.
+/// Why an input is run again with other settings: to get a panic's backtrace, a report of leaks or
+/// of a signal, or to learn which sanitizers the target contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RerunReason {
     /// The input is run again to get the backtrace of a Rust panic.

@@ -43,8 +43,9 @@ pub(crate) struct LastChange {
 }
 
 impl LastChange {
-    /// Whether this change is so long ago that the next change of the directory certainly gets a
-    /// later time.
+    /// Returns true if this change is at least 20 ms old. The kernel's clock for files goes in
+    /// steps of up to 10 ms, so the next change of the directory then certainly gets a later time
+    /// stamp.
     pub(crate) fn is_past(self) -> bool {
         let at = u64::try_from(self.seconds)
             .ok()
@@ -160,8 +161,9 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
     Ok(Dir::from_fd(OwnedFd::from(fs::File::open(path)?))?)
 }
 
-/// Deletes the file, link or whole directory that a target has made at `path`; only the last name
-/// of the path may be the target's. Errors are ignored.
+/// Deletes the file, link or whole directory that a target has made at `path`. The folders above it
+/// must not be under the target's control: a symbolic link at `path` is not followed, one in the
+/// folders would be. Errors are ignored.
 pub(crate) fn remove(path: &Path) {
     if let Ok(dir) = open_directory(AT_FDCWD, path) {
         empty(dir);

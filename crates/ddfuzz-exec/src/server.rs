@@ -59,7 +59,8 @@ pub(crate) struct Server {
     supervisor: Supervisor,
 }
 
-/// Why a request to a fork server got no answer.
+/// Why a request to a fork server got no answer: it died, was silent, broke the protocol, or could
+/// not execute the program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
     /// The fork server died.
@@ -127,7 +128,7 @@ impl Server {
     }
 
     /// Requests one run on the input that was written last, `length` bytes long, and waits until
-    /// the run ends.
+    /// the run ends; it is killed at `limits`. Returns the answer of the server.
     pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, RequestError> {
         self.ask(length, 0)?;
         self.answer(limits, None)
@@ -446,8 +447,9 @@ pub(crate) fn await_hello(
     Ok((Pid::from_raw(hello.0), hello.1))
 }
 
-/// Receives the target's scratch directory, opened, from the supervisor; `None` unless only the
-/// fork server's mount namespace shows the directory.
+/// Returns the target's scratch directory, opened, where ddfuzz cannot see the directory, because
+/// only the fork server's mount namespace shows it: receives it from the supervisor. `None` where
+/// ddfuzz can see it.
 pub(crate) fn hidden_scratch(
     launch: &Launch,
     supervisor: &Supervisor,

@@ -179,17 +179,16 @@ impl ServerExecutor {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the process that makes the last run of the current call ends after it: each run has
-    /// a new process, or the next call needs a new one.
+    /// Whether the process that makes the last run of the current call of the executor ends after
+    /// that run: each run has a new process, or the runs of the next call need a new one.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
 
-    /// Returns how many inputs the next request may have: 1, or any number. It is 1 if each run
-    /// must report its comparisons, or all of its blocks. It is also 1 if each run has a new
-    /// process, except where a change of the working directory between the runs would be noticed,
-    /// since a later run could see files of an earlier one. `changed`: the time of that directory's
-    /// last change; `None` if unknown.
+    /// Returns how many inputs the next request may have: any number, or 1. It is 1 if each run is
+    /// to report its comparisons or all of its blocks. It is also 1 if each run needs a new process
+    /// and could see files that an earlier run of the request wrote, unless a new change of the
+    /// working directory would be noticed: its last one, `changed` (`None`: unknown), is long ago.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;
@@ -201,10 +200,10 @@ impl ServerExecutor {
         }
     }
 
-    /// Called after a request for several runs, each in a new process, if a run has written files
-    /// in the working directory, which later runs may have seen. Returns the result of the first
-    /// run alone, in place of `answer`, which is about the last one. From now on each such run has
-    /// a request to itself.
+    /// Returns the result of the first run of a request for several runs, each in a new process. It
+    /// takes the place of `answer`, which is about the last run. This is necessary if a run has
+    /// written files in the working directory, which later runs may have seen; from now on each
+    /// such run has a request to itself.
     fn only_the_first(&mut self, answer: Answer) -> Result<Answer, ExecError> {
         self.writes_files = true;
         let Some(server) = &self.server else {
@@ -307,8 +306,9 @@ impl ServerExecutor {
     }
 }
 
-/// Returns the files that only a fork server with a runner inherits (a process that makes many
-/// runs); `None` for other servers.
+/// Returns the files that a fork server must inherit for its runner, the process that makes many
+/// runs: those for the inputs and for what runs write to stdout and stderr. `None` if the server
+/// has no runner.
 fn runner_files(
     inputs: &InputChannel,
     capture: Option<&OutputCapture>,
@@ -431,8 +431,8 @@ impl Retriable for ServerExecutor {
 /// The part of the executor that reports, by breakpoints, which blocks of an unmodified program
 /// runs reach.
 impl ServerExecutor {
-    /// Whether the fork server runs a program's `main` and can map code with breakpoints in place
-    /// of the program's.
+    /// Whether blocks can be covered by breakpoints: the fork server runs a program's `main`, and
+    /// can map code with breakpoints in place of the program's.
     fn takes_breakpoints(&self) -> bool {
         let by_main = [Inject::Fork, Inject::Defer, Inject::Restore];
         let inject = self.launch.inject;

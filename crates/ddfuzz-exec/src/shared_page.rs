@@ -94,8 +94,8 @@ impl Page {
         self.header.half(5).load(Ordering::Acquire) != 0
     }
 
-    /// Returns the signal by which a child of the target crashed, if the target itself has waited
-    /// for that child; `None` if there is none.
+    /// Returns the signal by which a child process of the target crashed, as the target has seen it
+    /// by waiting for the child (`wait`); `None` if no such child has crashed.
     pub(crate) fn crashed(&self) -> Option<i32> {
         let signal = self.header.half(6).load(Ordering::Acquire);
         crate::Ended::Signal(signal)
@@ -226,7 +226,8 @@ impl Mapping {
         unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(number) }
     }
 
-    /// Returns the 32-bit word at index `number` of the mapping.
+    /// Returns the 32-bit word of the shared memory with the index `number`, counted in words of
+    /// this size.
     pub(crate) fn half(&self, number: usize) -> &AtomicI32 {
         assert!(number < self.size.get() / 4, "beyond the mapping");
         // SAFETY: as for whole words.

@@ -48,7 +48,8 @@ impl SearchLoop {
         })
     }
 
-    /// Resets the state of the search for a new fork server, which has made no run yet.
+    /// Notes that a new fork server is in use, on which no run of the search (such as a
+    /// minimization) was made yet.
     pub(crate) fn begin_server(&mut self) {
         (self.lives, self.forked) = (false, 0);
     }
@@ -177,8 +178,9 @@ impl SharedServerExecutor {
         }
     }
 
-    /// Runs `input` on the tracer's fork server, with `flags` in the request; `None` if that server
-    /// does not fork runs, or the executor with a separate server is in use.
+    /// Runs `input` on the fork server that also makes the tracer's runs, with `flags` in the
+    /// request, and returns the run. `None`, without a run, if this server does not fork the loaded
+    /// program, or if the search has got a server of its own.
     fn run_shared(&mut self, input: &[u8], flags: u64) -> Result<Option<Run>, ExecError> {
         let mut server = self.of.lock();
         if self.own.is_some() || server.server.is_some() && server.mode != ServerMode::Forking {

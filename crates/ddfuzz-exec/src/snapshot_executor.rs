@@ -29,12 +29,12 @@ const CHECK_EVERY: u64 = 1000;
 /// a check finds a difference. When it is exceeded, the next run is checked.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Inputs that are shorter than this, in bytes, are never run by forks just because the runs of
-/// longer ones took too long. [`check_now`](Executor::check_now) checks the runner with such a
-/// short input if a recent run had one.
+/// Inputs shorter than this, in bytes, are always run by the runner (the process that makes many
+/// runs). Longer ones are run by forks once the runner took too long for an input not much longer.
+/// [`check_now`](Executor::check_now) prefers such a short input to check the runner.
 const LEAST_LONG: usize = 16 << 10;
-/// An input is run by a fork if its length is at least that of an input whose run took too long,
-/// divided by this number.
+/// After a run has taken too long, inputs that are at least as long as its input divided by this
+/// number are run by a fork, not by `snapshot`.
 const LONG_FACTOR: usize = 4;
 
 /// A function that starts a server for one program; its argument says how the server makes runs: by
@@ -210,8 +210,9 @@ impl SnapshotExecutor {
         Ok(forked.0)
     }
 
-    /// Records that a run of the runner was like `forked`, the run of a new process on the same
-    /// input, and forgets the inputs remembered since the previous comparison.
+    /// Records that a comparison has found no difference: the runner (the process that makes many
+    /// runs) has run an input like the new process in `forked`. Forgets the inputs remembered since
+    /// the comparison before.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);
@@ -220,9 +221,10 @@ impl SnapshotExecutor {
         self.kept = 0;
     }
 
-    /// Stops using the runner if any executor of the program has recorded a reason to. If the
-    /// reason is a difference, makes the runs since the last check again by forks, and lists those
-    /// that end in another way in `corrected`.
+    /// Stops using the runner (the process that makes many runs) if any executor of the program has
+    /// recorded that it must not be used. If the reason is a run that differed from one in a new
+    /// process, makes the runs since the last comparison again by forks, and adds those that end in
+    /// another way to `corrected`.
     fn follow_trust(&mut self) -> Result<(), ExecError> {
         let Some(why) = self.trust.end().filter(|_| !self.is_ended) else {
             return Ok(());
@@ -243,10 +245,10 @@ impl SnapshotExecutor {
         Ok(())
     }
 
-    /// Records `runs` on `inputs` in `trust`, which decides by them whether the runner may still be
-    /// used. `refused`: why the runner refused the last of `runs`, so that a fork made it, which is
-    /// counted in `refusals`; `None` if the runner made all runs. If the runner was killed because
-    /// the last run took too much CPU time, sets the length from which on inputs are run by forks.
+    /// Records `runs` on `inputs` in `trust`, which decides whether the runner may still be used.
+    /// `refused` is why the runner refused the last of `runs`, so that a fork made it; `None` if it
+    /// made all runs. Refusals are counted by reason. If the runner was killed because the last run
+    /// took too much CPU time, later inputs that are about as long are run by forks.
     fn count(&mut self, inputs: &[&[u8]], runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
         let Some(reason) = refused else {
@@ -278,8 +280,8 @@ impl SnapshotExecutor {
             || self.trust.is_on_probation(self.compared)
     }
 
-    /// Makes the run on `input` by a fork, because `input` is about as long as one whose run took
-    /// too long in the runner.
+    /// Makes the run on `input` by a fork. The runner is not tried: it took too much time for an
+    /// input of similar length (at most four times as long).
     fn run_long(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         *self.refusals.entry(RefusalReason::Long).or_default() += 1;
         self.runner.run_by_fork(input)

@@ -44,8 +44,8 @@ impl Supervisor {
         }
     }
 
-    /// Receives a file descriptor from the inner supervisor process, such as that of the scratch
-    /// directory; `None` if the process sends none.
+    /// Returns the file descriptor that the inner supervisor process sends, such as that of the
+    /// scratch directory; `None` if the process sends none.
     pub(crate) fn receive(&self) -> nix::Result<Option<OwnedFd>> {
         let mut word = [0; 1];
         let mut part = [IoSliceMut::new(&mut word)];

@@ -54,9 +54,10 @@ pub(crate) struct TraceServer {
 }
 
 impl TraceServer {
-    /// Chooses the sanitizer options of fork servers that start later: where reports are written,
-    /// and, if `why` (the reason to run inputs again) needs it, a search for leaks, handlers of
-    /// deadly signals, or a print of all options at the start. `None`: ordinary runs.
+    /// Sets the sanitizer options of the fork servers that start later: where reports are written,
+    /// and what `why`, the reason to run inputs again, needs: a search for leaks, handlers of
+    /// deadly signals, or a print of all options at the start. `None`: ordinary runs, which need
+    /// nothing of this.
     pub(crate) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
@@ -203,7 +204,8 @@ impl TraceServer {
         limits
     }
 
-    /// Returns the ids of ddfuzz's threads that empty the pipes to which runs write.
+    /// Returns the ids of ddfuzz's threads that empty the pipes to which runs write: while one of
+    /// them waits for a processor, a run may have to wait, too.
     pub(crate) fn output_readers(&self) -> Vec<Pid> {
         match &self.capture {
             Some(capture) => capture.readers(),

@@ -24,7 +24,7 @@ const TRIES: u32 = 2;
 
 /// Exit status of the dynamic loader when it cannot load a program.
 const LOADER_EXIT: i32 = 127;
-/// How the dynamic loader's messages begin that say why it cannot load a program.
+/// Beginnings of the messages in which the dynamic loader says why it cannot load a program.
 const LOADER_ERRORS: [&str; 2] = [
     "error while loading shared libraries:",
     "symbol lookup error:",
@@ -258,9 +258,10 @@ impl Traceable {
         self.start_in_mode(input, random_addresses, mode)
     }
 
-    /// Starts a run that is not traced and writes a snapshot of itself when it crashes; also
-    /// returns the memory of the snapshots. `None` where no library can be preloaded into the
-    /// target. Fails as [`start`](Traceable::start) does.
+    /// Starts a run that is not traced, but writes a snapshot of itself when it crashes; also
+    /// returns the memory of the snapshots. `random_addresses`: whether the kernel places it at
+    /// random addresses. `None` where no library can be preloaded into the target. Fails as
+    /// [`start`](Traceable::start) does.
     pub fn start_copied(
         &self,
         input: &[u8],
@@ -556,8 +557,8 @@ impl Traced {
         (!at_terminal).then(|| (capture.stdout.written(), capture.stderr.written()))
     }
 
-    /// Returns device and inode of the files that hold the run's input, including stdin. Empty at a
-    /// terminal.
+    /// Returns device and inode of the files that hold the run's input, stdin included. Empty for a
+    /// target at a terminal, which gets its input as typed keys.
     pub fn input_files(&self) -> Vec<(u64, u64)> {
         let inner = self.of.lock();
         match inner.console {
@@ -579,7 +580,8 @@ pub struct RunFiles {
 }
 
 impl Traced {
-    /// Returns the state of the run's files: its input and its working directory.
+    /// Returns what shows whether a run has changed files: the states of its input files, and
+    /// whether its working directory is empty.
     pub fn files(&self) -> RunFiles {
         let mut inner = self.of.lock();
         RunFiles {
@@ -628,8 +630,9 @@ impl Drop for Traced {
     }
 }
 
-/// The target prepared again for each reason to run inputs again, with a separate fork server whose
-/// environment has the settings for that reason. A server starts when it is first needed.
+/// The target, prepared again for each [`RerunReason`], such as a search for memory leaks: a
+/// separate fork server has the settings for that reason in its environment. Each server starts
+/// when it is first needed.
 pub(crate) struct Reruns {
     target: Target,
     way: Way,

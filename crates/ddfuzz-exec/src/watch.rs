@@ -20,7 +20,8 @@ const MOST_SLICES: u32 = 20;
 /// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
-/// Why waiting for a fork server's reply has ended.
+/// Why waiting for a fork server's reply has ended: the reply is there (perhaps after a run was
+/// killed), the server does not answer, or it has not even taken the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
     /// Waiting ended because the fork server's reply can be read; no run was killed.
@@ -48,7 +49,8 @@ pub(crate) struct Killed {
     pub(crate) cpu: Duration,
 }
 
-/// A request that was sent to a fork server, and what is needed to wait for its reply.
+/// A request to a fork server that is not answered yet, with what is needed to wait for the reply,
+/// and to kill the run at its limits.
 pub(crate) struct Watch<'a> {
     pub(crate) reply: &'a File,
     /// The memory shared with the fork server, which shows which run has begun; `None` if the
@@ -70,8 +72,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) output_readers: &'a [Pid],
 }
 
-/// What is needed to check, while a fork server's reply is awaited, whether a long run hangs like a
-/// known hang.
+/// The hang detector and the process that it observes; by them a long run is recognised as a known
+/// hang while ddfuzz waits for the fork server's reply.
 pub(crate) struct HangCheck<'a> {
     pub(crate) detector: &'a mut HangDetector,
     pub(crate) process: &'a dyn ObservedProcess,
@@ -129,15 +131,16 @@ impl Watch<'_> {
         }
     }
 
-    /// Starts to measure how long a run that began at `began` is delayed because all processors are
-    /// busy: its processes, or the threads that read its output, wait for one.
+    /// Returns a measurement, which starts now, of how long a run that began at `began` is delayed
+    /// because its processes, or the threads that read its output, wait for a processor.
     fn delay_since(&self, began: Instant) -> SchedulingDelay {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
 
-    /// Observes a run over its limits a little longer, if hang detection (`look`) has no signature
-    /// of it yet (hash of the code in which it loops), because the machine was busy. Returns why
-    /// waiting ended if the fork server replied meanwhile, else `None`.
+    /// Lets a run that is over its limits go on a little longer, if hang detection (`look`) has no
+    /// signature of it yet (hash of the code in which it loops), because the machine was busy.
+    /// Returns why waiting ended if the run ends meanwhile. Otherwise returns `None`, and the
+    /// caller kills the run: it has a signature now, or gets none in this time.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);
@@ -174,11 +177,11 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns how much CPU time of earlier runs is contained in `all`, the CPU time of all
-    /// processes below the fork server. It is called when the present run is checked for the first
-    /// time. If the run's process has made earlier runs, that is all of it. Otherwise it is the CPU
-    /// time of dead processes: processes killed in earlier runs stay as zombies, because the fork
-    /// server reaps only the child of its run.
+    /// Returns how much of `all`, the CPU time of all processes below the fork server, earlier runs
+    /// have used; called when the present run is looked at for the first time. That is all of it if
+    /// the run's process has made earlier runs. Otherwise it is the CPU time of dead processes,
+    /// because those that were killed in earlier runs stay as zombies: the fork server reaps only
+    /// the child of its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,
@@ -205,9 +208,10 @@ impl Watch<'_> {
         self.scratch.is_some_and(is_overfull)
     }
 
-    /// Kills the current run: only its process if hang detection (`look`) knows that process, else
-    /// all descendants of the fork server. Then waits up to 10 s for the server's reply. Returns
-    /// `Killed`, with `killed`, if the reply came, else `Silent`.
+    /// Kills the current run for the reason `killed`, and waits up to 10 s for the server's reply.
+    /// Kills only the run's own process if `look` (hang detection) knows it, else all processes
+    /// that the fork server has started. Returns `Killed` with the reason if the reply came, else
+    /// `Silent`.
     fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
         let mut known = look.and_then(|look| look.process.process());
@@ -300,13 +304,12 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds to `total` the time for which the run has waited for a processor since the last
-    /// measurement: the longest delay of any of its threads, plus the delays of all threads that
-    /// read its output, because writer and reader of a full pipe wait in turn. `delays` (of the
-    /// run's threads) and `readers` have, by thread id, how long each thread has waited since it
-    /// started, measured at the time `now`. Delays before the first measurement are not counted,
-    /// and no time is counted twice, although the kernel reports a delay only when it ends,
-    /// possibly many measurements later.
+    /// Adds to `total` how long the run has waited for a processor since the last measurement: the
+    /// longest delay of any of its threads, plus the delays of all threads that read its output,
+    /// since writer and reader of a full pipe wait in turn. `delays` (of the run's threads) and
+    /// `readers` state, by thread id, the delay of each thread since its start, as of the time
+    /// `now`. Delays before the first measurement are left out. The kernel reports a delay only
+    /// once it is over, so what is added is at most the time since something was last added.
     fn note(
         &mut self,
         delays: HashMap<Pid, Duration>,
@@ -335,8 +338,9 @@ mod tests {
 
     const SLICE: Duration = Duration::from_millis(10);
 
-    /// Returns the delay that measurements 10 ms apart add up to. `looks`: for each measurement,
-    /// the ids of the threads and how long each has ever waited, in ms.
+    /// Returns the total scheduling delay (time for which threads wait for a processor) of made-up
+    /// looks at a run, one every 10 ms. `looks` has for each of them the ids of the threads, and
+    /// how long each has waited since its start, in ms.
     fn delay(looks: &[&[(i32, u64)]]) -> Duration {
         let began = Instant::now();
         let mut delay = SchedulingDelay::new(Pid::this(), began);

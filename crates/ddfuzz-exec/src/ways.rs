@@ -108,7 +108,7 @@ pub fn start(
 }
 
 /// Starts `target` by the method of execution `way`. Each run has a new process and reports its
-/// coverage, as far as method and target can do so. Fails if the program is missing or cannot be
+/// coverage, if method and target support that. Fails if the program is missing or cannot be
 /// executed, or if the method does not work.
 pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
     let mut executor: Box<dyn Executor> = match way {
@@ -119,7 +119,7 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
     Ok(executor)
 }
 
-/// A pair whose two items share one fork server: one that makes traced runs of a target, and the
+/// Two things that share one fork server of a target: first what makes traced runs, then the
 /// executor of a search (such as minimization).
 pub type WithSearch<T> = (T, Box<dyn Executor>);
 
@@ -145,10 +145,10 @@ pub fn start_with_tracer(
     }
 }
 
-/// Starts the `main` of a target where [`start`] would call its entry function, if the program has
-/// no coverage counters and no libFuzzer: runs of a `main` can report which basic blocks they reach
-/// and how much input they read. `None` for other targets. Fails when the program is missing or
-/// cannot be executed.
+/// Starts the `main` of a target whose entry function [`start`] would call, so that runs can report
+/// which basic blocks they reach and how much input they read: an entry function without coverage
+/// counters and without libFuzzer cannot. `None` for other targets. Fails when the program is
+/// missing or cannot be executed.
 pub fn start_uncounted(target: &Target) -> Result<Option<Started>, ExecError> {
     match part_to_run(target)? {
         RunPart::Entry { is_plain: true, .. } => {
@@ -472,11 +472,11 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
     }
 }
 
-/// Starts a shell command that runs again and again in the directory `target.cwd`, with the input
-/// on stdin. It runs as the current user; in a sandbox it runs as sandboxed targets do, and may
-/// also write in that directory, which must stay the same directory. `output`: the file for its
-/// stdout and stderr, opened for appending. Fails when the shell is missing; in a sandbox also when
-/// its user cannot reach the directory.
+/// Starts the executor of a shell command, which runs once for each input, with the input on stdin,
+/// in the directory `target.cwd`. It runs as the current user; in a sandbox it runs as sandboxed
+/// targets do, and may also write in that directory, which must not be replaced by another one
+/// meanwhile. `output`: the file for its stdout and stderr, opened for appending. Fails when the
+/// shell is missing; in a sandbox also when its user cannot reach the directory.
 pub fn start_shell(target: &Target, output: File) -> Result<Box<dyn Executor>, ExecError> {
     let prepared = PreparedTarget::for_shell(target, output)?;
     let shell = ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)?;

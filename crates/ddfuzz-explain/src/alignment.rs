@@ -36,10 +36,10 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
     matched.collect()
 }
 
-/// Returns the last point that both runs share (an element of `matched`) before the point with the
-/// index `index` of the run `side`, if the runs go on at different statements after it. `None` if
-/// they do not, if the point `index` is itself shared, if no shared point comes before it, or if a
-/// run was recorded only up to a limit, so that the statements that follow may be shared as well.
+/// Finds where two runs part before the point with the index `index` of the run `side`: returns the
+/// last pair of `matched` (points that both runs share) before it. `None` if the point is shared
+/// itself, if no shared point comes before it, if both runs execute the same statement next, or if
+/// a recording is cut off, so that it may lack a shared point.
 pub fn parting(
     matched: &[Matched],
     [passing, failing]: [&[Point]; 2],
@@ -67,10 +67,10 @@ pub fn parting(
     (parts && is_known).then_some(*last)
 }
 
-/// Returns the indices of equal elements of two sequences as pairs, in the order of both. The
+/// Pairs equal elements of two sequences, and returns the pairs of indices, ascending in both. The
 /// common beginning is paired one by one. In the rest, the n-th occurrence of an element is paired
 /// with its n-th in the other sequence, counted from the front or from the back, as far as the
-/// order allows; then each gap between two pairs is treated in the same way.
+/// order allows. Each gap between two pairs is then treated in the same way.
 fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut gaps = vec![(0..one.len(), 0..other.len())];
@@ -125,8 +125,9 @@ fn candidates<T: Eq + Hash>(
     pairs
 }
 
-/// Returns the longest subsequence of the pairs in which the second indices ascend; of several, the
-/// one that reaches its length first.
+/// Returns the longest subsequence of `pairs` in which the second indices ascend. The pairs are in
+/// the order of their first indices. Of several longest subsequences, one that ends with the least
+/// second index is returned.
 fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());

@@ -5,8 +5,9 @@
 use crate::report::{Explanation, MutantRecord, SuspectRecord};
 use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
-/// Largest number of conditions that are added to the statements at which to look first because the
-/// run still reaches the failing statement, but does not fail, when they are decided the other way.
+/// The list of statements at which to look first gets at most this many conditions that avert the
+/// failure: decided the other way, the run does not fail, though it still reaches the failing
+/// statement.
 const CONDITIONS: usize = 2;
 /// Text about a condition: when it is decided the other way, the run does not fail.
 const CRITICAL: &str = "decided otherwise, the run does not fail";
@@ -14,17 +15,18 @@ const CRITICAL: &str = "decided otherwise, the run does not fail";
 /// reaches the failing statement less often.
 const GUARD: &str =
     "decided otherwise, the run does not fail, and comes to the failing statement less often";
-/// Largest number of mutants in the list of the statements at which to look first.
+/// Maximum number of mutants that are named among the statements at which to look first.
 const TELLING: usize = 3;
-/// Largest length of the list of the statements at which to look first, whatever the reasons.
+/// Maximum length of the complete list of statements at which to look first: those found before,
+/// mutants and conditions together.
 const MOST: usize = NAMED + CONDITIONS;
 
 /// Adds to the statements `found` those at which a change averts the failure, and returns all, each
-/// once. The first mutant is put first, unless it is in `main`, or a run has tested the first of
-/// `found`; the other mutants follow the first of `found`, those in `main` last. If no mutant is
-/// named, up to [`CONDITIONS`] conditions follow it instead, with which the failing statement is
-/// still reached. If fewer than [`MOST`] statements are named then, one condition is added with
-/// which it is reached less often, and the statement that tells failing runs from others.
+/// once, those to look at first in front. The best mutant stands before `found`, unless it is in
+/// `main` or a run has tested the first of `found`; other mutants follow the first of `found`.
+/// Without mutants, up to [`CONDITIONS`] conditions of the run stand there instead, with which the
+/// failing statement is still reached. While there are fewer than [`MOST`], a condition is added
+/// with which it is reached less often, and the statement that tells failing runs from others.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
@@ -84,8 +86,8 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     all.found
 }
 
-/// Adds the statement that tells failing runs from others to the suspects `all`, where fewer than
-/// [`MOST`] are named, unless it is in `main`.
+/// Adds the statement that best tells failing runs from others to the suspects `all`. Does nothing
+/// if they are [`MOST`] already, or if the statement is in `main`.
 fn add_telling(all: &mut Suspects, it: &Explanation) {
     let telling = it.telling.as_ref();
     let telling = telling.filter(|it| it.place.function != MAIN && all.found.len() < MOST);

@@ -25,8 +25,8 @@ impl PointerIn<'_> {
         }
     }
 
-    /// Returns where the pointer is stored, and its size in bytes (8); `None` if it is in a
-    /// register.
+    /// Returns the place in memory where the pointer is stored, and its size in bytes (8); `None`
+    /// if it is in a register.
     fn stored(&self) -> Option<(Place, u64)> {
         let holder = &self.graph.objects[self.object];
         let leaf = &holder.leaves[self.leaf];
@@ -133,9 +133,9 @@ impl<'a> Differences<'a> {
     }
 
     /// Returns the allocator's size field in the passing run that corresponds to the field
-    /// `failing` of the failing run: the field after the matching heap block, or after the block to
-    /// which the same pointer leads. Where no block precedes the field `failing`, it is the field
-    /// at the same address. `None` where there is none.
+    /// `failing` of the failing run. If `failing` follows a heap block, it is the field after the
+    /// block of the passing run that matches this block or, if none matches, to which the same
+    /// pointer leads. Otherwise it is the field at the same address. `None` where there is none.
     fn same_header(&self, failing: &Header) -> Option<&'a Header> {
         let Some((block, _)) = self.failing.resolve(failing.address) else {
             return self.passing.header(failing.address);
@@ -154,9 +154,10 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the pointer by which the block `id` was reached first, as it is in the passing and
-    /// in the failing state. Only one state has the block: the failing one if `is_created`, else
-    /// the passing one. `None` for a state that has no such pointer.
+    /// Returns the pointer by which the block `id` was found first, and the pointer at the same
+    /// place in the other state (of the passing and the failing one), which leads to something
+    /// else. The result has that of the passing state first; `None` for a state without such a
+    /// pointer. `is_created`: the block is one of the failing state, else of the passing one.
     fn pointers_to(&self, id: ObjectId, is_created: bool) -> [Option<PointerIn<'a>>; 2] {
         let graph = if is_created {
             self.failing

@@ -5,13 +5,15 @@ use crate::links::is_in_buffer;
 use crate::report::{Explanation, LinkRecord};
 use crate::story::shown_name;
 
-/// Names what was not tried for want of time; `None` where all was.
+/// Returns a sentence that names what the explanation did not try for want of time; `None` if it
+/// has tried all.
 pub(crate) fn untried(it: &Explanation) -> Option<String> {
     let left = it.untried.join("; ");
     (!left.is_empty()).then(|| format!("Not tried, or not to the end, for want of time: {left}."))
 }
 
-/// Says of which variable it is sure that the run fails by it, and what the tests have cost.
+/// Returns the sentence that ends an explanation: which variable surely makes the run fail (or that
+/// none was confirmed), how many tests and runs were made, and how long that took.
 pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
     let seconds = it.wall_ms as f64 / 1000.0;
     let changed = match it.changed_runs {

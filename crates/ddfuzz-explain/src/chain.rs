@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use crate::delta::Identity;
 
-/// A cause of the failure: the variable that is relevant for the failure at one point of the run.
+/// A cause of the failure: a point of the run, and the variable that makes the passing run fail
+/// when it is set there as in the failing run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// Index of the point at which the variable causes the failure, among the points that both runs
@@ -31,7 +32,7 @@ pub enum Answer {
 /// Experiments that the search for a cause–effect chain calls: which variable causes the failure at
 /// a point that the passing and the failing run share.
 pub trait Experiments {
-    /// Error with which an experiment fails.
+    /// Why an experiment (a test of variables in a run) could not be made.
     type Error;
 
     /// Returns the number of points that both runs share; they are numbered in the order of time.
@@ -58,8 +59,9 @@ pub trait Experiments {
         Ok(Answer::Nothing)
     }
 
-    /// Returns true if the time for the search is over, so that time is left to test its result:
-    /// the points between two causes are not examined any more.
+    /// Returns true if most of the time is used up, so that the points between two causes are not
+    /// examined any more: the rest is for testing the chain that was found. Always false by
+    /// default.
     fn is_late(&self) -> bool {
         false
     }
@@ -78,16 +80,17 @@ pub struct Link {
     pub last: usize,
 }
 
-/// Largest number of points right beside the middle of an interval that are examined where the
-/// middle itself has no cause.
+/// Largest number of points next to the middle of an interval that are examined if the point in the
+/// middle has no cause.
 const NEIGHBOURS: usize = 4;
-/// Positions in an interval of points, in sixteenths of its length, that are examined where the
-/// middle and the points beside it have no cause.
+/// Positions in an interval of points, in sixteenths of its length. They are examined, in this
+/// order, if no cause was found in the middle and beside it.
 const SPREAD: [usize; 8] = [12, 4, 14, 2, 10, 6, 15, 1];
 /// Largest number of points, from the end of the runs backwards, at which the last cause of the
 /// chain is searched for.
 const ENDS: usize = 24;
-/// Largest number of links of a chain; a longer chain is a loop that moves along a data structure.
+/// Largest number of links of a chain: a longer one would only follow a data structure from one
+/// element to the next.
 const MOST_LINKS: usize = 24;
 
 fn middle(interval: &Range<usize>) -> usize {
@@ -128,8 +131,8 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> (Vec<Link>, Result<(),
 }
 
 impl<E: Experiments> Search<'_, E> {
-    /// Returns the answer of an experiment; [`Answer::Skipped`] if it cannot be made, or if an earlier
-    /// one could not.
+    /// Makes an experiment and returns its answer. If it ends with an error, keeps the error and
+    /// returns [`Answer::Skipped`]; all later experiments are then skipped without being made.
     fn ask(&mut self, experiment: impl FnOnce(&mut E) -> Result<Answer, E::Error>) -> Answer {
         if self.failed.is_some() {
             return Answer::Skipped;
@@ -159,10 +162,10 @@ impl<E: Experiments> Search<'_, E> {
         None
     }
 
-    /// Looks at the last point of the chain's first link for another variable that makes the run
-    /// fail, and inserts the links that lead from the first variable to that one. Does nothing if
-    /// there is none. This finds a value that was computed from an input, where the input itself
-    /// stays relevant only because the two are compared.
+    /// Looks for a second variable that makes the run fail, at the last point of the chain's first
+    /// link, and inserts the links that lead from the first variable to it; does nothing if there
+    /// is none. So the chain contains a value that was computed from the input, although the input
+    /// itself also stays a cause, because it is compared with that value later.
     fn beside_first(&mut self) {
         let Some(link) = self.links.first().cloned() else {
             return;
@@ -211,9 +214,9 @@ impl<E: Experiments> Search<'_, E> {
         self.ask(|it| it.cause(point, near))
     }
 
-    /// Finds the first cause of the chain: the cause at the first point that both runs share, such
-    /// as an argument, or if there is none, the cause at the first point that a bisection between
-    /// there and `last` finds.
+    /// Finds the first cause of the chain. If a difference at the first point that both runs share,
+    /// such as an argument, makes the run fail, that is the cause; else a bisection between that
+    /// point and the cause `last` finds it.
     fn first(&mut self, last: &Cause) -> Cause {
         if last.point > 0
             && let Answer::Cause(first) = self.cause(0, &[])
@@ -232,11 +235,11 @@ impl<E: Experiments> Search<'_, E> {
         first
     }
 
-    /// Examines points of an interval until one of them has a cause, and returns that cause: first
-    /// the point in the middle, then its neighbours, then others that are spread over the interval.
-    /// At each point, the variables `near` are tried first. With `is_start`, returns
-    /// [`Answer::Nothing`] as soon as the middle or a neighbour has no cause. If no point has a
-    /// cause, returns [`Answer::Skipped`].
+    /// Searches an interval of points for one at which a variable causes the failure, and returns
+    /// that cause. Examines the middle first, then its neighbours, then points spread over the
+    /// interval; at each one, it tries the variables `near` first. If `is_start`, returns
+    /// [`Answer::Nothing`] as soon as the middle or a neighbour has no cause; else
+    /// [`Answer::Skipped`] if no point has one.
     fn inside(&mut self, interval: Range<usize>, near: &[Identity], is_start: bool) -> Answer {
         let middle = middle(&interval);
         let steps =
@@ -291,7 +294,8 @@ impl<E: Experiments> Search<'_, E> {
     }
 }
 
-/// How well tests support a link of a cause–effect chain.
+/// How well tests support a link of a cause–effect chain: its variable is confirmed, confirmed one
+/// way only, or not confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Setting the variable of a chain's link alone does not make the passing run fail each time,
@@ -337,8 +341,8 @@ pub struct Evidence {
     pub follows: bool,
 }
 
-/// Number of tests in which setting a variable alone must make the passing run fail, for it to be
-/// confirmed.
+/// Number of repetitions of the test that sets a variable alone as in the failing run: the variable
+/// is confirmed only if the passing run then fails in all of them.
 pub const REPEATS: u32 = 3;
 
 impl Evidence {
@@ -417,7 +421,8 @@ mod tests {
         assert_eq!(found, [1, 6]);
     }
 
-    /// Experiments of a test of which only the first ones, as many as the number, can be made.
+    /// Made-up experiments of a unit test, of which only the first ones can be made; the number
+    /// says how many. All later ones return the error that the time is over.
     struct Ending(Known, usize);
 
     impl Experiments for Ending {

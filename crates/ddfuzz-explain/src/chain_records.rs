@@ -14,8 +14,9 @@ use crate::report::{FrameRecord, LinkRecord, OriginRecord, WriterRecord};
 use crate::story::look_first;
 
 impl Explaining<'_> {
-    /// Finds the chain between both runs and stores it in the result. If the time is over before
-    /// that, stores what was found until then, and sets `out_of_time`.
+    /// Finds the cause–effect chain between the passing and the failing run, and stores it in the
+    /// result. If the time is over before that, stores what was found until then, and sets
+    /// `out_of_time`.
     pub(crate) fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let (links, ended) = find_chain(runs);
         self.unless_late(runs, ended)?;
@@ -85,9 +86,12 @@ impl Explaining<'_> {
         }
     }
 
-    /// Runs the tests of a link's variable at the link's first point and, if these leave a doubt,
-    /// at its last. Returns the point with the better outcomes, and these. `before` has causes
-    /// earlier in the chain: the variable must follow from one of them.
+    /// Tests whether the variable of `link` carries the failure at the link's first point. If that
+    /// confirms it, or no test at a later point could (the tests show that the variable follows
+    /// from an earlier cause, but never makes a run fail alone), returns this point; else tests it
+    /// at the link's last point, too, and returns the point whose tests support it better. The
+    /// outcomes of the tests come with the point. `before` has causes earlier in the chain: the
+    /// variable must follow from one of them.
     fn evidence(
         &self,
         runs: &mut Runs,
@@ -112,8 +116,9 @@ impl Explaining<'_> {
         })
     }
 
-    /// Runs the tests of the variable of `cause` at its point. If the variable follows from none of
-    /// the earlier causes `before`, runs no other test and returns empty evidence.
+    /// Tests the variable of `cause` at its point. First tests whether it follows from one of the
+    /// earlier causes `before`; if there are some, and it follows from none, no other test could
+    /// confirm it: none is made, and the returned evidence is empty.
     fn evidence_at(
         &self,
         runs: &mut Runs,
@@ -136,9 +141,9 @@ impl Explaining<'_> {
         }
     }
 
-    /// Finds the statement whose condition makes the runs go different ways after `last`, the last
-    /// point that they share, and where the value came from that the condition tests; each is
-    /// `None` where it is not known.
+    /// Finds where the two runs go different ways after `last`, the last point that they share.
+    /// Returns the statement whose condition decides that, and where the value came from that the
+    /// condition tests; each is `None` where it is not known.
     fn parting(
         &self,
         runs: &mut Runs,
@@ -197,8 +202,8 @@ impl Explaining<'_> {
     }
 }
 
-/// Returns the record of a chain's link, whose variable is `delta` and was written by `writer`. The
-/// origin of the written value is not in it yet.
+/// Returns the record of a chain's link, for the report. `delta` is the difference of the link's
+/// variable, `writer` what wrote the variable. Where the written value came from is added later.
 fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>) -> LinkRecord {
     let at = runs.matched[link.cause.point];
     let point = point_record(&runs.engine, &at);
@@ -233,8 +238,8 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
     }
 }
 
-/// Changes the record of a link to the point of `tested`, where its variable was tested, with the
-/// name that the variable has at that point.
+/// Changes the record of a link: it is moved to the point of `tested`, where a test of its variable
+/// was made, and gets the name that the variable has at that point.
 fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)) {
     if tested.point == link.cause.point {
         return;

@@ -10,7 +10,7 @@ use crate::matching::Matching;
 use crate::plan::{Content, Plan, Spot, Write};
 use crate::types::{Types, show_bytes};
 
-/// What a difference between the states of two runs changes in the passing state.
+/// An edit of the passing state that applies one of its differences from the failing state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Sets a value, or a run of bytes, to that of the failing state.
@@ -330,8 +330,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the plan (allocations and writes) that applies the differences for whose index
-    /// `is_kept` is true to the passing state.
+    /// Returns the plan (allocations and writes in memory) by which the passing state gets some of
+    /// its differences from the failing one: those for whose index `is_kept` is true.
     pub fn plan(&self, is_kept: &dyn Fn(usize) -> bool) -> Plan {
         let mut plan = Plan::default();
         let mut new = vec![None; self.failing.objects.len()];
@@ -381,8 +381,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the number of objects of the passing state that have a counterpart in the failing
-    /// state.
+    /// Returns the number of objects of the passing run's memory graph that correspond to one of
+    /// the failing run's.
     pub fn matched(&self) -> usize {
         self.matching.pairs().count()
     }
@@ -444,8 +444,8 @@ impl Applied<'_> {
         });
     }
 
-    /// Appends to `writes` the new value of the pointer `changed`, which is in an object that both
-    /// states have. Appends nothing if the differences that are applied leave the pointer as it is.
+    /// Appends to `writes` the write that sets the pointer `changed`, in an object that both states
+    /// have. Appends nothing if the applied differences do not change where the pointer leads.
     fn set_pointer(&self, changed: &ChangedPointer, writes: &mut Vec<Write>) {
         let all = self.all;
         let leaf = &all.failing.objects[changed.failing].leaves[changed.leaf];
@@ -481,12 +481,12 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns the new value of a pointer in the passing state, so that it leads where a pointer to
-    /// `address` leads in the failing state: to the matched object, to the new block, or if there
-    /// is neither, to the same address. If a block at `address` exists only in the failing state
-    /// and the plan does not create it, the pointer leads to the next element of the list instead,
-    /// which the block's field `path` (such as `.next`) points to. [`Lead::Keep`] if the list ends,
-    /// or is circular, before an element that exists is found.
+    /// Returns what a pointer in the passing state is set to, so that it leads where a pointer to
+    /// `address` leads in the failing state: to the object there that corresponds, else to the
+    /// block that the test creates for it, else to `address` itself. A heap block that the passing
+    /// state lacks, and that the test does not create, is skipped: the pointer leads to the next
+    /// element of the list, which the block's field `path` (such as `.next`) points to.
+    /// [`Lead::Keep`] (no change) if no element of the list exists.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -514,11 +514,11 @@ impl Applied<'_> {
         }
     }
 
-    /// Searches a linked list of the failing state for the first block that a test creates in the
-    /// passing state. The list begins at `address`, and its elements are linked by the pointer with
-    /// the path `path` (such as `.next`). Returns that block, with the offset in it to which the
-    /// list's pointer leads; `None` if the list ends before such a block, or leads to something
-    /// else first, such as an object that the passing state has, too.
+    /// Follows a linked list of the failing state, from the element at `address` by the pointer
+    /// with the path `path` (such as `.next`), to the first element that a test creates anew in the
+    /// passing state. Returns the place of that element: the block and the offset to which the
+    /// pointer leads. `None` if the list ends before, or leads to something that is not created,
+    /// such as an object that the passing state has, too.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),
@@ -526,9 +526,9 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns where a pointer of the passing state to `address` has to lead once the plan's
-    /// deleted blocks are taken out of their list. The list is followed by the pointers with the
-    /// path `path` (such as `.next`) to the first element that is not deleted.
+    /// Returns where a pointer of the passing state to `address` has to lead once the blocks that
+    /// the plan deletes are taken out of their list. Follows the list by the pointers with the path
+    /// `path` (such as `.next`) to its first element that stays.
     fn behind_deleted(&self, address: u64, path: &str) -> Behind {
         let mut at = address;
         let mut visited = Vec::new();
@@ -554,10 +554,11 @@ impl Applied<'_> {
         }
     }
 
-    /// Appends to `writes` new values for pointers to deleted blocks. Only pointers are changed
-    /// that are in blocks which only the passing state has and which the plan does not delete. Each
-    /// gets the address of the first list element after the deleted blocks that is not deleted, or
-    /// else the address to which the last deleted block points.
+    /// Appends to `writes` new values for pointers to blocks that the plan deletes (a plan has the
+    /// changes that a test makes to a fork of the passing run). Such pointers are in blocks that
+    /// only the passing state has and that the plan keeps. Each gets the address of the first list
+    /// element after the deleted blocks or, if the list ends there, the address to which the last
+    /// deleted block points.
     fn skip_deleted(&self, writes: &mut Vec<Write>) {
         let all = self.all;
         for (id, delta) in all.deleted.iter().enumerate() {
@@ -579,7 +580,8 @@ impl Applied<'_> {
     }
 }
 
-/// Where a pointer of the passing state leads once deleted blocks are taken out of their list.
+/// Where a pointer in the passing state must lead when blocks that the failing state lacks are
+/// deleted from a linked list: to a block that remains, to the list's end, or where it led before.
 enum Behind {
     /// The pointer leads to no deleted block, and needs no new value.
     Unchanged,
@@ -636,7 +638,8 @@ fn show_bytes_as_address(bytes: &[u8]) -> String {
     format!("{:#x}", crate::types::integer(bytes, None, false))
 }
 
-/// Returns the ranges of byte offsets at which two slices of the same length differ.
+/// Returns the ranges of offsets, in bytes, at which `before` and `after` differ, two slices of the
+/// same length.
 fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     let mut found: Vec<std::ops::Range<u64>> = Vec::new();
     for (at, (one, other)) in before.iter().zip(after).enumerate() {

@@ -285,7 +285,8 @@ mod tests {
         graph
     }
 
-    /// The drawing of two states, with the number of its boxes.
+    /// Draws two states of a test, which differ in the variables `changed`; returns the drawing
+    /// with the number of its boxes.
     fn drawn(changed: std::ops::Range<u64>) -> (String, usize) {
         let mut types = Types::default();
         let passing = state(&mut types, 0..0);

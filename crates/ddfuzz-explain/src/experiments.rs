@@ -22,8 +22,9 @@ use crate::types::Types;
 /// Largest number of tests at one point of the run in a search for the cause there.
 const MOST_TESTS: usize = 120;
 
-/// Number of further points of a chain's link that are tried, to find one at which setting the
-/// link's variable alone makes the passing run fail.
+/// Maximum number of points between the first and the last point of a chain's link that are
+/// examined in addition, to find one at which setting the link's variable alone makes the passing
+/// run fail.
 const OTHERS: usize = 4;
 
 /// The passing and the failing run of a program, and what experiments have found out about them.
@@ -47,7 +48,8 @@ pub struct Runs {
     pub states: BTreeMap<usize, States>,
 }
 
-/// The states of both runs at a point, with the results of the tests there.
+/// The states of the passing and the failing run at one point, with the results of the tests that
+/// were made there.
 pub struct States {
     /// Memory graph of the passing run at the point.
     pub passing: Graph,
@@ -159,8 +161,8 @@ impl Runs {
         })
     }
 
-    /// Looks for the variable that causes the failure at a point; tries the variables `near` first,
-    /// and does not return the variable `than`.
+    /// Looks for the variable that causes the failure at a point; tries the variables `near` first.
+    /// `than`, if given, is a cause that is known already: another variable is looked for.
     fn examine(
         &mut self,
         point: usize,
@@ -180,9 +182,8 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Looks for the variable that causes the failure at a point, other than `than`. Tests these in
-    /// turn, until one makes the passing run fail: `near` and the causes at nearby points; the
-    /// variables that differ only since the last examined point; and what `dd` isolates.
+    /// Finds at the point `point` a variable other than `than` that makes the passing run fail:
+    /// tries `near` and causes close by, then newly differing variables, then all by `dd`.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -243,8 +244,8 @@ impl Runs {
         }
     }
 
-    /// Returns the variables that are tried first at the point with the index `point`: those in
-    /// `near`, then the causes found at the nearest examined points before and after.
+    /// Returns the variables that are tried first as causes at the point with the index `point`:
+    /// those in `near`, then the causes at the nearest examined points before and after.
     fn nearest(&self, point: usize, near: &[Identity]) -> Vec<Identity> {
         let cause = |found: Option<(&usize, &States)>| found.and_then(|(_, it)| it.cause);
         let found = |it: &(&usize, &States)| it.1.cause.is_some();
@@ -259,8 +260,8 @@ impl Runs {
         all
     }
 
-    /// Tests the variables that [`fresh`](Runs::fresh) returns, one at a time, and returns the
-    /// first one that alone makes the passing run fail; `None` where none does.
+    /// Tests the most likely causes at a point ([`fresh`](Runs::fresh)), one variable at a time,
+    /// and returns the first that alone makes the passing run fail; `None` where none does.
     fn first_failing(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -275,8 +276,9 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns that half of the differences about variables which alone makes the passing run fail;
-    /// `None` if neither does. Where one does, a test of all of them is not needed.
+    /// Returns the half of the differences about variables that makes the passing run fail by
+    /// itself; `None` if neither half does. With such a half, a test of all these differences is
+    /// not needed.
     fn failing_half(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -326,9 +328,9 @@ impl Runs {
         })
     }
 
-    /// Returns the variables that are tested one at a time before `dd` runs: those that did not
-    /// differ at the last examined point before `point`; then the others, if at most six variables
-    /// differ in all. Empty if more than six are new since that point.
+    /// Returns the variables that are tested one at a time before `dd` runs. First come those that
+    /// differ at `point`, but did not at the last examined point before it; then all others that
+    /// differ, unless more than six differ in all. Empty if more than six are new.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -351,9 +353,9 @@ impl Runs {
         fresh
     }
 
-    /// Returns the differences among which the cause is searched, with the outcome of setting them
-    /// all: those about variables if these alone make the run fail; else `every` difference, also
-    /// of registers and words that no variable describes.
+    /// Returns the differences among which the cause is searched, and the outcome of a run in which
+    /// all of them are set: those about variables, if these alone make the run fail; else `every`
+    /// difference, also of registers and words that no variable describes.
     fn all(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -371,9 +373,8 @@ impl Runs {
         Ok((every.clone(), outcome))
     }
 
-    /// Runs the tests of a variable at a point from which the confidence in it is derived, except
-    /// the test whether it follows from the variable before it in the chain
-    /// ([`follows`](Runs::follows)).
+    /// Runs the tests from which the confidence in a variable at a point is derived, and returns
+    /// their outcomes; the test [`follows`](Runs::follows) is not among them.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -525,9 +526,9 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// Returns the last examined point of a link of the chain at which a test has shown that its
-    /// variable alone makes the passing run fail. Where there is none, a few other points of the
-    /// link are tested; `None` if the variable is not enough at any.
+    /// Returns a point of a link at which its variable alone makes the passing run fail: the last
+    /// one of the examined points at which that was seen before or, if there is none, the first of
+    /// up to [`OTHERS`] points between them at which a test shows it now. `None` if no test does.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -558,8 +559,8 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns the difference about a variable at the point with an index; `None` where the point
-    /// was not examined or the variable does not differ there.
+    /// Returns the difference in `variable` at the point with the index `point`; `None` where the
+    /// point was not examined or the variable does not differ there.
     pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
         let states = self.states.get(&point)?;
         let types = &self.engine.info.types;
@@ -653,13 +654,13 @@ fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
     at.all.plan(&|delta| config.contains(delta))
 }
 
-/// Returns the subset of the differences that are about one variable.
+/// Returns the differences that concern the variable `variable`, as a subset of `deltas`.
 fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// Returns the subset of the differences that are stored where `variable` is. For a variable in
-/// memory, those are its own; for one in a register, those of all variables in that register.
+/// Returns the subset of the differences that are in the same place as `variable`: the variable's
+/// own ones if it is in memory, those of all variables in its register if it is in one.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     match variable.place {
         Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),
@@ -667,7 +668,7 @@ fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     }
 }
 
-/// Returns the subset of the differences for which `is_chosen` is true.
+/// Returns the indices of those of the differences `deltas` for which `is_chosen` is true.
 fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
     let found = (deltas.iter().enumerate()).filter(|(_, delta)| is_chosen(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)

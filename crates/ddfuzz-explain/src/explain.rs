@@ -49,7 +49,8 @@ pub struct Request {
     pub budget: Duration,
 }
 
-/// What a critical slice (the executed statements that the failure needs) has to reproduce.
+/// What a critical slice (the executed statements that the failure needs) has to reproduce: the
+/// failure or whole output of the run, or certain lines of its output.
 #[derive(Clone, Debug)]
 pub enum SliceGoal {
     /// The slice has to reproduce the failure; for a run that does not fail, its whole output.
@@ -120,12 +121,13 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// Number by which the whole explanation's CPU time is divided, for the search for the chain.
+/// The search for the chain may take the CPU time of the whole explanation divided by this number.
 const CHAIN: u32 = 12;
 /// Smallest and largest time limit of a test; in between, it is 20 times the failing run's time.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Returns the time limit of a test, if the failing run takes the time `took`.
+/// Returns the time limit of a test: 20 times `took`, the time of the failing run, but neither
+/// shorter nor longer than [`TEST_TIME`] says.
 fn of_tests(took: TimeLimit) -> TimeLimit {
     let within = |took: Duration| (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
     TimeLimit {
@@ -273,9 +275,10 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Stores in the result which mutants of the program avert the failure. They are compared with the
-    /// program in runs of inputs close to the failing one and to the passing input `passing`; where
-    /// a pattern tells wrong output, to the passing input that the user gave, if there is one.
+    /// Stores in the result which mutants of the program avert the failure. The mutants are
+    /// compared with the program in runs of other inputs, which are close to the failing input or
+    /// to a passing one. The passing one is `passing` or, if a pattern tells wrong output, the
+    /// passing input that the user gave, if any.
     fn mutants(
         &mut self,
         engine: &mut Engine,
@@ -296,8 +299,9 @@ impl<'a> Explaining<'a> {
         })
     }
 
-    /// Runs a part of the explanation, `act`, within its share of the time. If that is over before
-    /// the end of the part, returns the default: what was found until then is in the result.
+    /// Runs the part `stage` of the explanation, `act`, within its share of the time, and returns
+    /// its result. If the share is used up first, returns a default instead; what the part has
+    /// found until then is in `self.result`.
     fn part<T: Default>(
         &mut self,
         engine: &mut Engine,
@@ -345,8 +349,9 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Returns what makes a run a failure, as the failing run's end `failing` tells; `None` if that
-    /// is no failure, but a critical slice is requested, which then has to keep output.
+    /// Returns the criterion by which runs count as failing, derived from the failing run's end
+    /// `failing`. If that end is no failure, there is an error; but if the user has requested a
+    /// critical slice, returns `None`, since a slice can also keep the run's output.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,
@@ -372,7 +377,9 @@ impl<'a> Explaining<'a> {
         self.result.examined = runs.examined();
     }
 
-    /// Searches for the critical slice, by tests of at most `limit`, and stores it in the result.
+    /// Searches for the critical slice: the executions of statements that alone reproduce the
+    /// failure. Stores it in the result. `limit` is the time limit of each test. Fails if too many
+    /// statements are executed, or if executing all of them one by one does not reproduce the run.
     fn slice(
         &mut self,
         engine: &mut Engine,
@@ -442,8 +449,9 @@ impl<'a> Explaining<'a> {
         Ok(least)
     }
 
-    /// Returns trace and input of the passing run. The input is the user's, or a passing one closer
-    /// to the failing input; if the user gives none, it is the best passing input that is found.
+    /// Makes the passing run, and returns its trace and its input: the user's input, or a passing
+    /// one that is closer to the failing input; if the user gives none, the best that can be found.
+    /// Fails if no input passes by `criterion`.
     fn passing(
         &mut self,
         engine: &mut Engine,
@@ -515,8 +523,8 @@ impl<'a> Explaining<'a> {
     }
 
     /// Stores in the result what is certain about both runs without tests: the numbers of their
-    /// points, the functions that only the failing run enters, and whether both runs have the point
-    /// `written`, the last one before the failing run wrote the value by which it failed.
+    /// points, the functions that only the failing run enters, and whether both runs pass the point
+    /// `written` (the last one before the failing run wrote the value by which it failed).
     fn compare(&mut self, runs: &Runs, written: Option<Point>) {
         if let Some(origin) = &mut self.result.origin {
             let at = |it: &Matched| (it.in_failing.pc, it.in_failing.nth);

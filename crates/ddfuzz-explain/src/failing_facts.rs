@@ -25,23 +25,26 @@ use crate::report::{
 /// Text about a statement that has chosen an address: the value that made the run fail was later
 /// written to that address.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
-/// A part of the time for an explanation: the CPU time is divided by the first number, and the wall
-/// time (which counts on a busy machine) by the second.
+/// A share of the time for an explanation, as two divisors: one of the CPU time, and one of the
+/// wall time, which counts on a busy machine.
 type Parts = (u32, u32);
-/// Part of the time that runs may take in which a condition is forced to the other decision.
+/// Part of the time for an explanation that is left to runs in which a condition of the failing run
+/// is decided the other way.
 const CONDITIONS: Parts = (60, 8);
-/// The share for a recording of the failing run, and for the size of a block.
+/// Part of the time for an explanation that may be used to record the failing run, and to find
+/// where the size of a heap block came from.
 const FACTS: Parts = (60, 8);
-/// The share for following back the value by which the failing run has crashed.
+/// Part of the time for an explanation that is left to finding out where the value came from by
+/// which the failing run has crashed.
 const VALUES: Parts = (10, 8);
 /// Runs of mutants of the program may take the time that is left divided by this number.
 const MUTANTS: u32 = 2;
-/// Largest number of statements that the result names as those on which the failure depends.
+/// Largest number of statements that the result lists because the failure depends on them.
 const DEPENDS: usize = 16;
 
-/// Adds to a result the heap block past whose end the failing run has written. Where there is none,
-/// adds the call of `free`, or else of `realloc` with a moved block, without which the run does not
-/// fail, with the calls that led to it. Returns the write past the end of a block.
+/// Adds to a result the heap block past whose end the failing run has written, and returns that
+/// write. If there is none, adds the call of `free`, or else of `realloc`, without which the run
+/// does not fail, with the calls that led to it, and returns `None`.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -79,9 +82,10 @@ pub fn add_heap_facts(
 
 /// Adds to a result what runs of the failing input show: the conditions that avert the failure when
 /// decided the other way; what is odd in a recording of the run; where the size of the heap block
-/// `block` came from, past whose end the run writes; and where the value came from by which it has
-/// crashed. All that takes at most a share of the time `budget`, and a changed run at most `limit`.
-/// Returns the last point of the failing run before that value was written.
+/// `block`, past whose end the run writes, came from; and where the failing value, by which the run
+/// has crashed, came from. Uses fixed shares of the time `budget`; a changed run may take `limit`.
+/// Returns the last point of the failing run before the failing value was written; `None` if that
+/// is not known.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -104,8 +108,9 @@ pub fn add_facts(
     Ok(written)
 }
 
-/// Adds to a result where the size of the heap block `block` came from, past whose end the run of
-/// `trace` writes, and what decided how much it writes. Nothing is added if `block` is `None`.
+/// Adds to a result two facts about the heap block `block` past whose end the run of `trace`
+/// writes: where the block's size came from, and what decided how much is written. Adds nothing if
+/// `block` is `None`.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -172,9 +177,9 @@ fn add_crash_facts(
     Ok(written)
 }
 
-/// Adds to a result the conditions, among all of the failing run, that avert the failure when
-/// decided the other way, each tested in a run that may take `limit`. Nothing is added if the run
-/// has not crashed, or has written past the end of a heap block.
+/// Adds to a result the conditions that avert the failure when they are decided the other way. All
+/// conditions of the failing run are tried, each in a run that may take `limit`. Nothing is added
+/// if the run has not crashed, or has written past the end of a heap block.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -205,10 +210,10 @@ fn add_critical(
     Ok(())
 }
 
-/// Adds to a result the mutants of the program that keep the failing run from failing, within a
-/// share of the time that is left. Runs of the inputs `others` show how much else a mutant changes.
-/// Nothing is added if the failing run has damaged its heap: what it overwrites depends on where
-/// blocks are.
+/// Adds to a result the mutants of the program that keep the failing run from failing; the search
+/// takes at most a share of the time that is left. Runs of mutants on the inputs `others` show how
+/// much else each mutant changes. Nothing is added if the failing run has damaged its heap, because
+/// what it overwrites depends on where blocks are.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -302,9 +307,9 @@ fn add_observed(
     Ok(())
 }
 
-/// Adds to a result the heap block past whose end the failing run has crashed by an access. The
-/// block is known because the accessed address was computed from its pointer, as `history` shows,
-/// which says where the values of the crash came from. Adds nothing if there is no such block.
+/// Adds to a result the heap block past whose end the failing run accessed memory when it crashed.
+/// `history` says where the values of the crash came from: the block is the one from whose pointer
+/// the accessed address was computed. Adds nothing if there is no such block.
 fn add_beyond(
     result: &mut Explanation,
     engine: &mut Engine,
@@ -356,8 +361,9 @@ fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflo
     if_supported(engine.overflow(|ending| criterion.fails(ending)))
 }
 
-/// Returns true if a changed run ends without failure: by an exit where the failing run crashes,
-/// with status 0 where it exits with another one, and as before where only its output is wrong.
+/// Returns true if a changed run, which ended as `it` says, counts as one without failure. If the
+/// failing run crashes, that is any exit; if it exits with a failing status, an exit with status 0;
+/// if only its output is wrong, the same end as that of the failing run with output that is not.
 fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
     match criterion {
         Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),

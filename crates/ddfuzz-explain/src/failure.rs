@@ -83,8 +83,8 @@ pub(crate) fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Ear
 }
 
 /// Runs a target on an input once, without the engine (the tracer of explanations). Returns a
-/// record of the crash, or of how the run ended; and the last line that the program wrote to
-/// stderr, if it did not crash.
+/// record of the crash, or of how the run ended; and if it did not crash, the last line that the
+/// program wrote to stderr (`None` if it wrote none).
 fn examined(target: &Target, input: &[u8]) -> Result<(CrashRecord, Option<String>), Early> {
     let error = |error: ExecError| Early::Error(error.into());
     let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
@@ -252,9 +252,10 @@ impl Explaining<'_> {
         asked == Some(status) || status == RUST_PANIC
     }
 
-    /// Decides whether a Rust panic ends a run at the place where it begins, and returns the
-    /// decision. That is so if the failing run panics, and if the user's passing input, where there
-    /// is one, ends in the same way with and without this setting.
+    /// Decides whether runs are to end where a Rust panic begins (the setting `ends_at_panics` of
+    /// `engine`), sets this, and returns it. It is true if the failing run panics and if the
+    /// passing input that the user gives ends in the same way with and without the setting; without
+    /// such an input, the panic is enough.
     pub(crate) fn panics(&self, engine: &mut Engine) -> Result<bool, Early> {
         let given = self.request.passing.clone();
         let passing = match given {

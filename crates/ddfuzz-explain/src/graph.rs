@@ -13,7 +13,7 @@ use crate::types::{Bits, TypeId};
 /// Index of an object among the objects of its memory graph.
 pub type ObjectId = usize;
 
-/// Where an object is stored.
+/// Where an object is stored: in memory, or in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// The object is in memory, at this address.
@@ -22,7 +22,8 @@ pub enum Place {
     Register(u16),
 }
 
-/// What an object in memory is, in terms by which it is found in another state of the same program.
+/// What an object in memory is, described so that the same object is found in other states of the
+/// program: by declaration and stack frame for variables, not by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// The object is a parameter or local variable.
@@ -42,7 +43,8 @@ pub enum Origin {
     Undescribed,
 }
 
-/// The kind of an atomic value (leaf) in an object.
+/// The kind of an atomic value (leaf) in an object: a number or the like, a pointer, or bytes
+/// without known structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafKind {
     /// A number, character, enumeration or anything else without pointers.
@@ -103,7 +105,8 @@ impl Object {
         &self.bytes[start..end]
     }
 
-    /// Returns one of the object's atomic values (leaves), of 8 bytes, as an address.
+    /// Returns the value of `leaf`, one of the object's atomic values, as an address: its first 8
+    /// bytes, little-endian.
     pub fn address(&self, leaf: &Leaf) -> u64 {
         let mut word = [0; 8];
         let value = self.value(leaf);
@@ -164,8 +167,8 @@ impl Graph {
         id
     }
 
-    /// Returns the object that contains the byte at `address`, or ends there, with the offset in
-    /// it; `None` where none does.
+    /// Returns the object that contains the byte at `address`, with the offset of the byte in it;
+    /// also an object whose end is at `address`. `None` where there is no object.
     pub fn resolve(&self, address: u64) -> Option<Target> {
         let (start, id) = self.by_address.range(..=address).next_back()?;
         let offset = address - start;
@@ -193,8 +196,8 @@ impl Graph {
             .map(|(start, _)| *start)
     }
 
-    /// Returns the range of addresses of the atomic value that begins at `address`; a range of one
-    /// byte where none begins there.
+    /// Returns the range of addresses of the atomic value that begins at `address`. If none begins
+    /// there, returns the one byte at `address`.
     pub fn extent(&self, address: u64) -> Range<u64> {
         let size = self.containing(address).and_then(|(object, offset)| {
             let mut leaves = self.objects[object].leaves.iter();
@@ -230,8 +233,8 @@ impl Graph {
         }
     }
 
-    /// Returns the number of vertices: objects and the atomic values in them. A variable of a basic
-    /// type counts as two.
+    /// Returns the size of the memory graph in vertices. Each object counts as one, and each atomic
+    /// value in it as one more: a variable of a basic type has two.
     pub fn vertices(&self) -> usize {
         self.objects
             .iter()
@@ -287,8 +290,8 @@ impl Graph {
         self.name(object, &path)
     }
 
-    /// Returns the function that has the local variable with which the name of an object begins;
-    /// empty for a global one.
+    /// Returns the function whose local variable begins the name of `object`, such as `list` in
+    /// `list->tail`; empty if the variable is global.
     pub fn function(&self, object: ObjectId) -> &str {
         let mut at = object;
         loop {

@@ -16,9 +16,9 @@ pub fn is_in_buffer(link: &LinkRecord) -> bool {
     link.variable.contains("_IO_") || link.variable.starts_with(LIBRARY_BUFFER)
 }
 
-/// Merges consecutive links that show the same word of memory under several names, with the same
-/// values and written by the same statement. The last of them stays, because its type is known
-/// best. Each record in `chain` comes with the index of its link among `links`.
+/// Merges successive links of `chain` that show the same word of memory under several names, with
+/// the same values and written by the same statement. The last of them stays, because its type is
+/// known best. Each element of `chain` has the index of its link in `links`.
 pub fn merge_places(chain: &mut Vec<(usize, LinkRecord)>, links: &[Link]) {
     let place = |index: usize| links[index].cause.variable.place;
     chain.dedup_by(|later, link| {
@@ -93,10 +93,10 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Merges two links of one variable with the same values in both runs. The earlier one names a
-/// write that only the passing run makes; the later one names the write before that, whose value
-/// the failing run keeps. The merged link tells of the write that the failing run lacks, at the
-/// point and with the confidence of the later link.
+/// Merges pairs of links of one variable, with the same values in both runs, that tell of one
+/// missing write. The earlier link names this write, which only the passing run makes. The later
+/// link names the write before it, whose value the failing run keeps. The merged link is the
+/// earlier one, at the point and with the confidence of the later one.
 fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     let mut index = 0;
     while index < chain.len() {
@@ -122,9 +122,10 @@ fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Splits the link of each variable whose values change while it carries the failure: a second link
-/// has its values at the last point at which the variable alone makes the passing run fail, or
-/// where no such point is known, at the last point of the link.
+/// Returns the links of the chain, in which each link whose variable changes its values while it
+/// carries the failure is split. The first link keeps the earlier values; the second has the values
+/// at the last point of the link at which the variable, set to its failing value, was seen to make
+/// the passing run fail alone, or else those at the last point of the link.
 ///
 /// # Errors
 /// When the experiments cannot be made.

@@ -59,8 +59,9 @@ impl Matching {
     }
 }
 
-/// Gives each pair of matched objects in two graphs the same atomic values (leaves): where a union
-/// holds another member in the other state, it becomes a run of bytes in both.
+/// Makes the atomic values (leaves) of each pair of matched objects in two graphs the same, so that
+/// they can be compared one by one. Where the leaves of both objects differ, as in a union that
+/// holds another member in each state, both get one leaf of raw bytes instead.
 pub fn unify(passing: &mut Graph, failing: &mut Graph) {
     let pairs: Vec<_> = Matching::new(passing, failing).pairs().collect();
     for (one, other) in pairs {
@@ -82,8 +83,9 @@ fn is_same(one: &Leaf, other: &Leaf) -> bool {
     key(one) == key(other)
 }
 
-/// Returns common leaves (atomic values) for two objects of one type: those that both have, and
-/// runs of bytes in place of the others.
+/// Splits an object into leaves (atomic values) that fit both of two objects of one type, whose own
+/// leaves are `one` and `other`: each leaf that both have, and one leaf of raw bytes for each
+/// stretch in which their leaves differ.
 fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
     let mut all = Vec::new();
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
@@ -124,8 +126,8 @@ fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
     all
 }
 
-/// Returns the length in bytes of the longest common beginning of two paths (such as `.a[2].b`)
-/// that ends between two of their operations.
+/// Returns the length in bytes of what the beginnings of two paths of variables, such as `.a[2].b`,
+/// have in common; it ends before a `.` or `[`.
 fn shared_path(one: &str, other: &str) -> usize {
     let bytes = one.bytes().zip(other.bytes());
     let same = bytes.take_while(|(one, other)| one == other).count();
@@ -149,7 +151,8 @@ struct Work<'a> {
     postponed: VecDeque<(ObjectId, ObjectId)>,
 }
 
-/// What two blocks must share to be matched by content: type, size, and all bytes except pointers.
+/// What two blocks of memory are compared by, to find blocks that correspond in both states: type,
+/// size, and all bytes except pointers. Blocks that have it in common are matched.
 type Content = (TypeId, usize, Vec<u8>);
 
 impl Work<'_> {
@@ -228,8 +231,9 @@ impl Work<'_> {
         }
     }
 
-    /// Matches remaining blocks of equal content, those at the same address first. Returns false if
-    /// there are none.
+    /// Matches heap blocks of the passing and the failing state that have no partner yet and have
+    /// equal content; of several candidates, the one at the same address. Returns true if it has
+    /// found any.
     fn by_content(&mut self) -> bool {
         let free = |objects: &[Object], partners: &[Option<ObjectId>]| -> Vec<ObjectId> {
             let all = objects.iter().zip(partners).enumerate();
@@ -263,8 +267,8 @@ impl Work<'_> {
         found
     }
 
-    /// Matches one pair of blocks whose contents differ but to which the same pointer leads,
-    /// preferably at the same address. Returns false if there is none.
+    /// Matches one pair of blocks that was put off because their contents differ, although the same
+    /// pointer leads to both; prefers a pair at the same address. Returns false if there is none.
     fn accept_postponed(&mut self) -> bool {
         let mut postponed = std::mem::take(&mut self.postponed);
         postponed.retain(|(passing, failing)| self.is_free(*passing, *failing));

@@ -24,7 +24,7 @@ pub(crate) fn plain_place(place: &FrameRecord) -> String {
     }
 }
 
-/// Writes the functions and places of nested calls in one line, innermost first.
+/// Returns the functions and places of nested calls in one line, innermost first.
 pub(crate) fn calls(places: &[FrameRecord]) -> String {
     let named = places
         .iter()

@@ -15,8 +15,8 @@ const MOST_OF_PARTS: usize = 48;
 /// Largest number of runs in the search for a passing input closer than a given one.
 const MOST_OF_CLOSER: usize = 80;
 
-/// Returns true if a run that ended as `ending` passes: it exits by itself, and is no failure by
-/// `criterion` and the failing run's end `failing`.
+/// Returns true if a run that ended as `ending` passes: it has exited by itself, and `criterion`
+/// does not call its end the same failure as `failing`, the end of the failing run.
 pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending) -> bool {
     let ends_well = matches!(ending.ended, Ended::Exit(_)) && ending.crash.is_none();
     let fails = criterion.judge(ending, failing) == Outcome::Fail;
@@ -137,9 +137,9 @@ fn largest_part(
     Ok(Some(part_of(&found)).filter(|part| !part.is_empty()))
 }
 
-/// Returns trace and input of a passing run whose input is closer to the failing one than that of
-/// the run `given`, if one is found that shares at least 90 % as many points with the failing run;
-/// else returns `given`.
+/// Searches for a passing input that is closer to the failing input than the one `given` (trace and
+/// input of a passing run), and returns trace and input of its run, or else `given`. The new run
+/// must have at least 90 % as many points in common with the failing run as the given one has.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -162,9 +162,9 @@ pub fn closest(
     Ok(given)
 }
 
-/// Returns a passing input that is closer to the failing one than `passing`: with as many of their
-/// differences taken over from the failing input as a few runs of `ddmax` find while it still
-/// passes with the same status. `None` where none can be taken over.
+/// Returns a passing input that differs less from the failing one than `passing` does. Takes over
+/// as many of the differences as a few runs of `ddmax` show to be possible while the input still
+/// passes with the same exit status. `None` if none can be taken over.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -204,8 +204,8 @@ fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     changes(from, to).into_iter().flat_map(split).collect()
 }
 
-/// Returns the text `from` after some of the changes that turn it into `to`: those of `deltas`
-/// whose indices are in `taken`.
+/// Returns the text `from` with some of the changes `deltas` applied, all of which turn it into
+/// `to`: those whose indices are in `taken`.
 fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8> {
     let mut text = Vec::new();
     let taken = taken.ranges().flat_map(|range| &deltas[range]);
@@ -285,7 +285,8 @@ fn longer(input: &[u8]) -> Vec<Vec<u8>> {
 /// Approximate number of variants of the passing and of the failing input that are made, together.
 const SIMILAR: usize = 48;
 
-/// An input that is close to the failing or to the passing one.
+/// An input for runs to compare with: the passing input, or a variant of it or of the failing input
+/// that differs little.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimilarInput {
     /// The bytes of the input.
@@ -295,7 +296,7 @@ pub struct SimilarInput {
 }
 
 impl SimilarInput {
-    /// Returns the passing input itself.
+    /// Makes a [`SimilarInput`] of the passing input `input`, unchanged.
     pub fn passing(input: &[u8]) -> SimilarInput {
         SimilarInput {
             bytes: input.to_vec(),

@@ -49,8 +49,8 @@ pub(crate) fn frame_records(engine: &Engine, calls: &[u64]) -> Vec<FrameRecord> 
     calls.iter().flat_map(of_call).collect()
 }
 
-/// Returns the records of the calls that led to a writer, innermost first, also of those that are
-/// inlined.
+/// Returns the records (function, file, line) of the calls that led to the statement `writer`,
+/// innermost first, including calls of inlined functions.
 pub(crate) fn callers_of(engine: &Engine, writer: &Writer) -> Vec<FrameRecord> {
     let outer = writer.calls.get(1..).unwrap_or_default().iter().copied();
     let calls: Vec<u64> = std::iter::once(writer.pc).chain(outer).collect();
@@ -160,7 +160,7 @@ pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the refusal for an explanation that did not have enough time.
+/// Returns the refusal (reason and hint for the user) of an explanation whose time is over.
 pub(crate) fn out_of_time() -> Refusal {
     Refusal {
         reason: "the time for the explanation is over".to_owned(),
@@ -168,7 +168,8 @@ pub(crate) fn out_of_time() -> Refusal {
     }
 }
 
-/// Returns the refusal for a program that does what the engine cannot follow.
+/// Returns the refusal to explain a program that does what the engine cannot follow: the reason
+/// `why`, and advice to the user.
 pub(crate) fn refusal_of(why: Unsupported) -> Refusal {
     let hint = match why {
         Unsupported::Threads => "run it with one thread, if an option allows that",

@@ -60,8 +60,9 @@ pub(crate) fn level(info: &DebugInfo) -> Option<&'static str> {
     }
 }
 
-/// Returns true if a cargo-fuzz project builds the program `name`: its manifest, in one of the
-/// [`ABOVE`] folders above the program or in a folder `fuzz` of one, names the program.
+/// Returns true if a cargo-fuzz project builds the program `name` at the path `program`: a manifest
+/// (`Cargo.toml`) of such a project names it. The manifest is searched in the first [`ABOVE`]
+/// folders above the program, and in a folder `fuzz` in each of these.
 fn is_of_cargo_fuzz(program: &Path, name: &str) -> bool {
     let Ok(program) = std::path::absolute(program) else {
         return false;

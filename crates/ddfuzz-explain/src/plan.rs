@@ -2,8 +2,8 @@
 
 use crate::graph::Place;
 
-/// A place in a plan (the changes that a test makes to a fork of the passing run): one that is
-/// written, or whose address is written.
+/// A place in a plan (the changes that a test makes to a fork of the passing run). The plan writes
+/// to this place, or writes the address of this place elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
     /// An address or register of the passing state, and an offset in bytes from it.
@@ -12,7 +12,8 @@ pub enum Spot {
     New(usize, u64),
 }
 
-/// The content that one write of a plan puts into a place.
+/// What one write of a plan (the changes that a test makes to a fork of a run) puts into a place:
+/// bytes, some bits, or the address of a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The write puts these bytes into the place as they are.
@@ -33,8 +34,8 @@ pub struct Write {
     pub content: Content,
 }
 
-/// How a subset of differences is applied to the passing state: blocks to allocate (their sizes in
-/// bytes), then writes in order.
+/// The changes to a passing state by which a test sets some of its differences: blocks to allocate
+/// (their sizes in bytes), then writes in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Sizes in bytes of the blocks that are allocated first.
@@ -44,8 +45,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Restricts the plan to some bytes: splits its writes of bytes into memory to single bytes,
-    /// and keeps those at addresses for which `keeps` is true. Other writes stay.
+    /// Returns the plan with its writes of bytes into memory restricted to the addresses for which
+    /// `keeps` is true; such writes are split into single bytes. All other writes stay.
     pub fn restricted(mut self, keeps: impl Fn(u64) -> bool) -> Plan {
         let mut writes = Vec::new();
         for write in self.writes {
@@ -65,8 +66,8 @@ impl Plan {
         self
     }
 
-    /// Returns the addresses of the bytes that the plan writes; `None` where it allocates blocks,
-    /// or writes anything but bytes to memory.
+    /// Returns the addresses of the bytes in memory that this plan (changes to a stopped process)
+    /// writes; `None` if it also allocates blocks, or writes registers, single bits or pointers.
     pub fn written(&self) -> Option<Vec<u64>> {
         let mut all = Vec::new();
         for write in &self.writes {

@@ -25,9 +25,9 @@ pub(crate) fn not_passing(request: &Request, ending: &Ending) -> ExplainError {
 }
 
 impl Explaining<'_> {
-    /// Stores in the result of a refused explanation what runs without a tracer show: how the
-    /// failing run ends, unless that is known, and the difference between the given inputs if the
-    /// passing one exits with status 0. Nothing is added once the time is over.
+    /// Stores in the result of a refused explanation what runs without a tracer show. This is how
+    /// the failing run ends, if the result lacks it, and the difference between the two given
+    /// inputs, if the passing one exits with status 0. Nothing is added once the time is over.
     pub(crate) fn add_given(&mut self) {
         let request = self.request;
         let time = self.time;
@@ -71,8 +71,9 @@ impl Explaining<'_> {
         Ok(())
     }
 
-    /// Returns the refusal for two runs without a chain; its reason is what the tests at the points
-    /// that both runs share have shown.
+    /// Returns the refusal to explain the failure of two runs for which no chain was found, with
+    /// its reason: no debug information, no time, what matters is not in memory, or nothing could
+    /// be set at the points that both runs share.
     pub(crate) fn without_chain(&self, runs: &Runs) -> Early {
         if runs.engine.info.has_lines_only() && !self.request.raw {
             let (reason, hint) =
@@ -106,9 +107,10 @@ impl Explaining<'_> {
         )
     }
 
-    /// Refuses programs that are optimized so far that too few variables are visible. A program
-    /// built for debuggers (`-Og`) is accepted once a chain was found: its variables are invisible
-    /// only before they have a value and after their last use.
+    /// Refuses to explain a program that was optimized so much that less than half of the variables
+    /// on its stack are visible. A program built for debuggers (`-Og`) is accepted if a chain was
+    /// found (`links`): its variables are invisible only before they have a value and after their
+    /// last use.
     pub(crate) fn check_visibility(&self, runs: &Runs, links: &[Link]) -> Result<(), Early> {
         if !links.is_empty() && runs.engine.info.is_debuggable() {
             return Ok(());

@@ -319,8 +319,8 @@ pub struct OverflowRecord {
 }
 
 impl OverflowRecord {
-    /// Returns the statement that reads the size of the block from memory, if it is in another
-    /// function than the one that allocates the block; else `None`.
+    /// Returns the statement that reads the size of the overflowed block from memory; `None` if it
+    /// is in the function that allocates the block, or is not known.
     pub fn size_read_by(&self) -> Option<&FrameRecord> {
         let read = self.size.as_ref()?.read.as_ref();
         let first = self.allocated.first().map(|it| &it.function);

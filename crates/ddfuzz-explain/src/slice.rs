@@ -36,7 +36,8 @@ pub struct CallTree {
     pub frames: Vec<Frame>,
 }
 
-/// A stop at a statement or at the entry of a function, for building a [`CallTree`].
+/// A stop of a run at a statement or at the entry of a function; a [`CallTree`] is built from the
+/// stops of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// Address of the code at which the run stopped.
@@ -93,7 +94,8 @@ impl CallTree {
         tree
     }
 
-    /// Returns the number of events (statement executions) that a slice may leave out.
+    /// Returns the number of events (statement executions of the run) that a slice may leave out;
+    /// all others stay in every slice.
     pub fn removable(&self) -> usize {
         self.events.iter().filter(|event| !event.stays).count()
     }

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 
 use ddfuzz_exec::Target;
 
-/// Prefix of the names of environment variables that fill up the shorter command line.
+/// Prefix of the names of the environment variables that are added to the target with the shorter
+/// command line, so that the stacks of two targets begin at the same address.
 const FILLER: &str = "DDFUZZ_FILLER";
 
-/// Adds environment variables to two targets with different arguments, so that the arguments and
-/// environments of both have equally many strings and bytes. The kernel puts these on the stack
-/// first, so the stack addresses of both runs are then equal.
+/// Returns the two targets, which have different arguments, with environment variables added so
+/// that the arguments and environments of both have equally many strings and bytes. The kernel puts
+/// these on the stack first, so the stack addresses of both runs are then equal.
 pub fn equally_long(mut one: Target, mut other: Target) -> (Target, Target) {
     let count = |target: &Target| target.args.len();
     let most = count(&one).max(count(&other));

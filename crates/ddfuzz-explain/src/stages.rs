@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::engine::watchdog::Allowance;
 
-/// A part of an explanation; in the order in which they are made.
+/// A part of an explanation: heap blocks, facts of the failing run, mutants, and the chain, in the
+/// order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Heap blocks that are too short, freed too early or moved too early.
@@ -19,7 +20,8 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Returns the allowance of this part, from now on, of an explanation with the given budget.
+    /// Returns how much CPU and wall time this part of an explanation may take from now on;
+    /// `budget` is the CPU time for the whole explanation.
     pub fn share(self, budget: Duration) -> Allowance {
         let parts = match self {
             Stage::Heap => (5, 5),
@@ -30,7 +32,8 @@ impl Stage {
         Allowance::share(budget, parts)
     }
 
-    /// Returns what the part does, for the list of what was not tried.
+    /// Returns words for what this part of an explanation tries, such as `mutants of the program`;
+    /// the explanation lists them if the time was over before the part was done.
     fn words(self) -> &'static str {
         match self {
             Stage::Heap => "heap blocks that are too short, or freed or moved too early",
@@ -41,7 +44,8 @@ impl Stage {
     }
 }
 
-/// The parts of an explanation that are not done.
+/// Which parts of an explanation are not done yet, and which of them were cut short because their
+/// time was over.
 pub(crate) struct Stages {
     left: Vec<Stage>,
     /// The parts of `left` that were begun, and ended before their end because their time was over.
@@ -58,18 +62,19 @@ impl Default for Stages {
 }
 
 impl Stages {
-    /// Notes that a part is done.
+    /// Records that this part of the explanation is complete.
     pub fn done(&mut self, stage: Stage) {
         self.left.retain(|it| *it != stage);
     }
 
-    /// Notes that a part was ended because its time was over.
+    /// Records that the part `stage` of the explanation was cut short, because its time was over.
     pub fn cut(&mut self, stage: Stage) {
         self.cut.push(stage);
     }
 
-    /// Returns what was not tried, or not to its end, for want of time: the parts that were cut, and
-    /// if the time of the whole explanation was over (`is_late`), all that are not done.
+    /// Returns, in words, the parts of the explanation that were not made, or not completely, for
+    /// want of time: those that were cut short and, if the whole time was used up (`is_late`), all
+    /// that are not done.
     pub fn left(&self, is_late: bool) -> Vec<String> {
         let left = self.left.iter();
         let left = left.filter(|it| is_late || self.cut.contains(it));

@@ -15,7 +15,8 @@ const LOOK_FIRST: &str = "Look here first: ";
 /// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
 
-/// Number of lines at the end of the text: how sure the explanation is, and what is not known.
+/// Number of lines at the end of an explanation's text that are reserved for how sure it is, and
+/// for what is not known.
 const CLOSING: usize = 2;
 
 /// Writes an explanation as a text of at most twelve lines.
@@ -78,7 +79,7 @@ pub fn text(it: &Explanation) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Writes the points of the runs at which states were compared, one a line.
+/// Returns a text with the points of the runs at which states were compared, one a line.
 pub fn points(it: &Explanation) -> String {
     let points = &it.points;
     let mut text = format!(
@@ -107,7 +108,7 @@ pub fn points(it: &Explanation) -> String {
     text
 }
 
-/// Writes the first line of an explanation: what failed, and where.
+/// Returns the first line of an explanation: what failed, and where.
 pub fn headline(it: &Explanation) -> String {
     let crash = &it.crash;
     let place = match (&crash.function, &crash.file, crash.line) {
@@ -157,7 +158,8 @@ fn is_newer(it: &Explanation) -> bool {
     (it.crash.file.as_ref()).is_some_and(|file| it.newer_sources.contains(file))
 }
 
-/// Returns the line with the statements at which to look first; `None` where there are none.
+/// Returns the line of the explanation's text that names the statements at which to look first,
+/// each with the reason; `None` if there are none.
 fn look_at(it: &Explanation) -> Option<String> {
     let named = |it: &SuspectRecord| {
         let how = if it.tested { "tested" } else { "suspicion" };
@@ -236,14 +238,14 @@ fn around(text: &[u8], at: usize) -> (usize, String) {
     (line, format!("\"{}\"", text[from..to].escape_ascii()))
 }
 
-/// Returns the last component of a path.
+/// Returns the file name in a path, without the folders before it.
 pub fn base(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
 /// Returns the index of the link of a chain at which to look first: the last confirmed one whose
-/// value a statement of the program wrote. Links to output buffers are passed over, and so are
-/// later values of the variable of the confirmed link before. `None` where no link is left.
+/// value a statement of the program wrote. Left out are output buffers, and a link that only shows
+/// a later value of the variable of the confirmed link in front of it. `None` if no link is left.
 pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     let is_sure = |link: &LinkRecord| link.confidence == Confidence::Confirmed;
     let is_own = |index: &usize| {
@@ -261,8 +263,8 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     (0..chain.len()).rfind(|index| is_own(index) && is_sure(&chain[*index]))
 }
 
-/// Describes the values of a variable of the cause–effect chain in both runs: `tail = NULL instead
-/// of a struct node`; `tail = another struct node` where both runs have such a block.
+/// Describes how the variable of a link in the cause–effect chain differs between the runs: `tail =
+/// NULL instead of a struct node`; `tail = another struct node` where both runs have such a block.
 pub fn change(link: &LinkRecord) -> String {
     let variable = shown_name(link);
     let block = ["a ", "an "]
@@ -368,8 +370,8 @@ pub fn origin(link: &LinkRecord) -> String {
     returned.or(kept).or(selected).unwrap_or_default() + &parting + &instead(link)
 }
 
-/// Names the statements that the failing run executes instead of a write that only the passing run
-/// makes; empty where none are known.
+/// Formats, as a part of a sentence, the statements that the failing run executes in place of a
+/// write that only the passing run makes; empty where none are known.
 fn instead(link: &LinkRecord) -> String {
     let Some(first) = link.instead.first() else {
         return String::new();
@@ -382,9 +384,10 @@ fn instead(link: &LinkRecord) -> String {
     )
 }
 
-/// Describes the statement `parted` after which the runs went different ways, and `decided`, what
-/// wrote the value by which it decided. Empty where the statement is not known; also where the text
-/// names its source line (`line`) already and `decided` is not known.
+/// Formats, as the end of a sentence, the statement `parted` after which the two runs went
+/// different ways, and the origin `decided` of the value by which it chose the way. Empty if the
+/// statement is not known, or if it is on `line`, which the text names already, and `decided` is
+/// not known.
 fn parting(
     parted: &Option<FrameRecord>,
     decided: &Option<OriginRecord>,
@@ -431,7 +434,8 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says without which move of a block by `realloc` the run does not fail; `None` if none is known.
+/// Says in a sentence that the run does not fail if a certain call of `realloc` leaves its block
+/// where it is; `None` if no such call is known.
 fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         format!(
@@ -443,13 +447,15 @@ fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Says where the value came from that crashed the run, and what averts that; `None` if unknown.
+/// Describes why the run crashed: where the value that crashed it came from, and which conditions
+/// avert the failure when decided the other way; `None` if neither is known.
 fn how_it_failed(it: &Explanation) -> Option<String> {
     let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
     (!facts.is_empty()).then(|| facts.join(" "))
 }
 
-/// Says where the value came from that crashed the run; `None` if unknown, or told by the chain.
+/// Describes where the value that crashed the run came from; `None` if that is unknown, or if the
+/// described cause–effect chain names the same lines.
 fn value_origin(it: &Explanation) -> Option<String> {
     let found = it.origin.as_ref()?;
     let is_told = |place: &FrameRecord| {
@@ -482,12 +488,13 @@ fn value_origin(it: &Explanation) -> Option<String> {
 
 /// Largest number of statements named as sources of the values that made the failing value.
 const MADE_OF: usize = 3;
-/// Largest number of statements named as sources of the values that made a condition's value.
+/// Largest number of statements that the text about a condition names as sources: they wrote the
+/// values from which the value that the condition tests was made.
 const OF_CONDITION: usize = 2;
 
-/// Names the statements, at most `most`, that wrote the values from which a value was made: first
-/// those that computed a number out of range, last those that only copied; of equal ones the latest
-/// first. Empty where none are known.
+/// Formats the statements, at most `most`, that wrote the values from which a value was made. Those
+/// that computed a number out of range come first, those that only copied last; otherwise the
+/// latest come first. Empty where none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
     let mut earlier: Vec<&OriginRecord> = origin.earlier.iter().collect();
     earlier.sort_by_key(|it| (!it.out_of_range, it.copies));
@@ -512,14 +519,15 @@ fn made_of(origin: &OriginRecord, most: usize) -> String {
     }
 }
 
-/// Names the statement that wrote a value, and its caller if that is in another function.
+/// Returns the names of the statement that wrote a value, and of its caller if that is in another
+/// function, as text.
 fn with_caller(origin: &OriginRecord) -> String {
     let is_called = |it: &[FrameRecord]| it.len() > 1 && it[0].function != it[1].function;
     let count = if is_called(&origin.written) { 2 } else { 1 };
     calls(&origin.written[..count.min(origin.written.len())])
 }
 
-/// Names the conditions that avert the failure when decided the other way; `None` if none are
+/// Describes the conditions that avert the failure when decided the other way; `None` if none are
 /// known.
 fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {
@@ -596,7 +604,7 @@ fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     all
 }
 
-/// Writes numbered rows of text with aligned columns, one a line.
+/// Returns rows of text, numbered and with aligned columns, one a line.
 fn aligned(rows: &[(usize, [String; 4])]) -> Vec<String> {
     let width = |column: usize| {
         let widths = rows.iter().map(|(_, row)| row[column].chars().count());

@@ -12,14 +12,14 @@ use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
-/// Largest number of statements in the list of those at which to look first, without the ones at
-/// which a change averts the failure.
+/// Maximum number of statements in the list of those at which to look first. Statements at which a
+/// changed program does not fail are added to the list beyond this number.
 pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it calls the functions that do the work.
 pub(crate) const MAIN: &str = "main";
 /// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
-/// Name of the signal by which a run ends that its C library has aborted.
+/// Name of the signal by which a run ends if the C library aborts it, as after a double `free`.
 const ABORTED: &str = "SIGABRT";
 /// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";
@@ -29,8 +29,8 @@ const CHOSEN: &str = "takes the size of that block from memory";
 /// Text about a statement that wrote a value from which the size of the overflowed heap block was
 /// computed.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
-/// Text about a statement that wrote a value that decides how much is written past the end of the
-/// heap block.
+/// Text about a statement that wrote a value (such as a length) on which depends how far the
+/// program writes past the end of the heap block.
 const EXTENT: &str = "wrote what decides how much is written behind that block";
 /// Text about the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
@@ -65,8 +65,8 @@ pub(crate) struct Suspects {
     failing: (Option<String>, Option<u64>),
 }
 
-/// Returns the innermost of some calls (innermost first) that is in the program's own code, and the
-/// next such call if it is in another function; `None` where there is none.
+/// Returns the innermost of `calls` in the program's own code (they are innermost first) and, if
+/// the next one in it is in another function, this one as well; `None` where there is none.
 pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     let is_own = |it: &&FrameRecord| {
         it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
@@ -93,14 +93,14 @@ impl Suspects {
         self.add_before(calls, (why, false), |_| false);
     }
 
-    /// Adds a statement as [`add`](Suspects::add) does, and marks it as tested: a changed run has
-    /// shown that the failure depends on it.
+    /// Adds a statement like [`add`](Suspects::add), as tested: a changed run has shown that the
+    /// failure depends on it. A suspect that was not tested becomes tested, with the text `why`.
     pub fn add_tested(&mut self, calls: &[FrameRecord], why: &str) {
         self.add_before(calls, (why, true), |_| false);
     }
 
-    /// Adds a statement as [`add`](Suspects::add) does. If it is in `main` or is the one that
-    /// fails, it is named after all others, because a wrong value there was mostly made elsewhere.
+    /// Adds a statement to the suspects as [`add`](Suspects::add) does; one in `main`, or the
+    /// failing one itself, after all others, because a wrong value there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let failing = self.failing.clone();
         self.add_before(calls, (why, why == CONFIRMED), |it| {
@@ -170,14 +170,7 @@ impl Suspects {
                 self.add_likely(&extent.written, EXTENT);
             }
             self.add_likely(&block.allocated, SHORT);
-            let writer = std::slice::from_ref(&block.writer);
-            let how = if block.reads { "reads" } else { "writes" };
-            let why = format!("{how} behind a block");
-            match block.is_averted {
-                true => self.add_tested(writer, &why),
-                false => self.add_likely(writer, &why),
-            }
-            return;
+            return self.add_writer(block);
         };
         // The call computes the size from a value that it reads.
         if size.read.is_some() && !block.passes_size {
@@ -187,11 +180,25 @@ impl Suspects {
             self.add_likely(std::slice::from_ref(read), CHOSEN);
         }
         self.add_likely(&size.written, "makes the size of a block that is too short");
+        if block.is_averted {
+            self.add_writer(block);
+        }
         if let Some(extent) = other {
             self.add_likely(&extent.written, EXTENT);
         }
         if let Some(next) = size.earlier.iter().find(|it| !it.copies) {
             self.add_likely(&next.written, OF_SIZE);
+        }
+    }
+
+    /// Adds to the suspects the statement that writes, or reads, behind the heap block.
+    fn add_writer(&mut self, block: &OverflowRecord) {
+        let writer = std::slice::from_ref(&block.writer);
+        let how = if block.reads { "reads" } else { "writes" };
+        let why = format!("{how} behind a block");
+        match block.is_averted {
+            true => self.add_tested(writer, &why),
+            false => self.add_likely(writer, &why),
         }
     }
 
@@ -224,8 +231,8 @@ impl Suspects {
         self.add(&it.used_late, "uses what was freed");
     }
 
-    /// Adds to the suspects the statement that made the value by which the run has failed, if
-    /// another statement is known to have chosen the address to which that value was written.
+    /// Adds to the suspects the statement that made the failing value, but only if another
+    /// statement is known to have chosen the address to which that value was written.
     fn add_value(&mut self, it: &Explanation) {
         let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
         if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
@@ -233,10 +240,10 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the statement that made the value by which the run has failed, before
-    /// those that made the confirmed variables of the chain, the last variable first. The value
-    /// comes after the last variable if it is probably the same in both runs: the passing run also
-    /// executes the statement that wrote the value, and no link has that statement.
+    /// Adds to the suspects the statements that made the value by which the run failed, and those
+    /// that made the confirmed variables of the chain, the last variable first. The value stands in
+    /// front of the variables, but behind the last one if it is probably the same in both runs: if
+    /// the passing run also executes the statement that wrote it, and no link has that statement.
     fn add_values(&mut self, it: &Explanation) {
         let links = it.chain.iter().rev().filter(|link| carries(link));
         let mut links: VecDeque<&LinkRecord> = links.collect();
@@ -261,8 +268,8 @@ impl Suspects {
         }
     }
 
-    /// Adds a suspect for the first of `links` whose statement is none of the suspects yet, and
-    /// removes that link and those before it from `links`. `chain` has all links of the chain.
+    /// Takes links from the front of `links` and makes their statements suspects, until one of them
+    /// adds a suspect that is new, or no link is left. `chain` has all links of the chain.
     fn add_last_link(&mut self, links: &mut VecDeque<&LinkRecord>, chain: &[LinkRecord]) {
         let named = |it: &Suspects| it.found.len() + it.last.len();
         let before = named(self);
@@ -273,9 +280,9 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the statement that made the confirmed variable of `link`. If it only
-    /// copies a value, the statement that computed the value is added instead, unless it is a
-    /// suspect already or is the first statement of `chain`, which took the value from the input.
+    /// Adds the statement that made the confirmed variable of `link` to the suspects. If that only
+    /// copies a value, adds the statement that computed the value instead; but not if this one is a
+    /// suspect already, or the first of `chain`, which took the value from the input.
     fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
@@ -304,7 +311,7 @@ impl Suspects {
         }
     }
 
-    /// Moves the suspects that a run has tested from `last` to the end of `found`.
+    /// Moves tested suspects forward: from `last`, the list after `found`, to the end of `found`.
     fn bring_tested_forward(&mut self) {
         let last = std::mem::take(&mut self.last);
         let (tested, last): (Vec<_>, Vec<_>) = last.into_iter().partition(|it| it.tested);
@@ -312,9 +319,9 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds to the suspects the statements that wrote two kinds of values: those from which the
-    /// failing value was computed; and those that a condition of `it.switched` compared. These are
-    /// the conditions with which the run did not fail when they were decided the other way.
+    /// Adds to the suspects the statements that wrote the values from which the failing value was
+    /// computed, and the values that the conditions `it.switched` compared: with one of these
+    /// decided the other way, the run did not fail.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);
@@ -326,7 +333,7 @@ impl Suspects {
     }
 }
 
-/// Returns the text about the statement that wrote a value by which the run fails.
+/// Returns what reports say of the statement that wrote `value`, a value by which the run fails.
 fn of_value(value: &OriginRecord) -> &'static str {
     if value.selects { PLACE } else { VALUE }
 }
@@ -349,7 +356,7 @@ fn is_in_chain(value: &OriginRecord, chain: &[LinkRecord]) -> bool {
     })
 }
 
-/// Returns true if a link is confirmed, and a statement of the program wrote its variable.
+/// Returns true if a link is confirmed, and a statement wrote its variable (no library's buffer).
 fn carries(link: &LinkRecord) -> bool {
     let is_written = matches!(
         link.writer,

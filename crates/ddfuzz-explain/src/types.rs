@@ -7,7 +7,8 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub u32);
 
-/// How the bytes of a basic type are read as a value.
+/// How the bytes of a basic type are read as a value: as a truth value, integer, character or
+/// floating-point number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// A truth value.
@@ -163,8 +164,8 @@ impl Types {
         id
     }
 
-    /// Returns true for characters of one byte and for `void`: a pointer to one of them says
-    /// nothing about the structure of what it points to.
+    /// Returns true for `void`, functions, and types of at most one byte: a pointer to such a type
+    /// says nothing about the structure of what it points to.
     pub fn is_untyped(&self, id: TypeId) -> bool {
         let of = self.get(id);
         match of.shape {

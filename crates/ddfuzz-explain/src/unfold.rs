@@ -54,14 +54,14 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending by
-    /// address.
+    /// Returns the words in front of heap blocks in which the allocator keeps their sizes,
+    /// ascending by address. Empty by default.
     fn headers(&self) -> Vec<Header> {
         Vec::new()
     }
 
-    /// Returns the data segments of libraries: memory to which only pointers in these segments lead
-    /// belongs to a library, and not to the program.
+    /// Returns the data segments of libraries. Memory to which only pointers in them lead belongs
+    /// to a library and not to the program. Empty by default.
     fn library_data(&self) -> Vec<Area> {
         Vec::new()
     }
@@ -75,8 +75,9 @@ pub trait State: Memory {
     /// Returns the value of the register with a DWARF number; `None` where it holds no variable.
     fn register(&self, number: u16) -> Option<u64>;
 
-    /// Returns registers and words of memory that may matter although no variable describes them,
-    /// with their names. The caller leaves out those that overlap a variable.
+    /// Returns places (registers and words of memory) that may matter although no variable
+    /// describes them, each with a name for it. The caller leaves out those that overlap a
+    /// variable. By default there are none.
     fn undescribed(&self) -> Vec<(Place, String)> {
         Vec::new()
     }
@@ -173,8 +174,9 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns the bytes of an object of `size` bytes at `address`, of which only the first may be
-    /// readable; none if the graph has too many bytes already.
+    /// Returns up to `size` bytes of the object at `address`: those that can be read. Returns none,
+    /// and marks the graph as incomplete, if the graph would have more than [`MOST_BYTES`] bytes
+    /// with them.
     fn read(&mut self, address: u64, size: u64) -> Vec<u8> {
         let size = size as usize;
         if size > MOST_BYTES - self.size {
@@ -186,8 +188,9 @@ impl Unfolding<'_> {
         bytes
     }
 
-    /// Returns true if an object of the graph has the place of `variable` already, or has its
-    /// address and name: as in an inlined function, or in a declaration and its definition.
+    /// Returns true if the graph already has an object for `variable`, whose address is `address`:
+    /// the object there has the same place or the same name, as when a variable is described twice,
+    /// in a declaration and in its definition.
     fn is_known(&self, address: u64, variable: &Variable) -> bool {
         let known = self.graph.containing(address);
         let same = |(id, _): (ObjectId, u64)| {
@@ -197,9 +200,9 @@ impl Unfolding<'_> {
         known.is_some_and(same)
     }
 
-    /// Follows all pointers, and adds the objects to which they lead. Pointers to records come
-    /// first, then those to other types, then those to characters; of these, those into the middle
-    /// of a block come last. So a `char *` never claims a block to which a typed pointer leads.
+    /// Follows all pointers, and adds the objects to which they lead: first pointers to records,
+    /// then to other types, then to characters at the beginning of a block, and last to characters
+    /// in the middle of one. So a `char *` never claims a block to which a typed pointer leads.
     fn follow(&mut self) {
         let mut at = 0;
         loop {
@@ -240,8 +243,9 @@ impl Unfolding<'_> {
             .is_some_and(|area| area.start == address)
     }
 
-    /// Adds the object to which a pointer leads (the leaf `leaf` of the object `from`), unless the
-    /// graph has it already or the pointer is invalid.
+    /// Follows a pointer, which is the leaf `leaf` of the object `from` and leads to the type `to`:
+    /// adds the object there to the memory graph. Does nothing if the graph has that object
+    /// already, or the pointer is invalid.
     fn claim(&mut self, from: ObjectId, leaf: usize, to: TypeId) {
         let object = &self.graph.objects[from];
         let pointer = object.address(&object.leaves[leaf]);
@@ -298,9 +302,9 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns the length in bytes of the zero-terminated text at `address`, if `of` is the type of
-    /// a byte and the text is in memory that the program has mapped for itself (in which nothing
-    /// else says where an object ends); else `None`.
+    /// Returns the size in bytes of the text at `address`, with its final zero; `None` if it is not
+    /// in memory that the program has mapped itself, if `of` is not the type of a byte, or if no
+    /// zero follows. Nothing but the zero says where an object in such memory ends.
     fn text(&mut self, address: u64, of: TypeId) -> Option<u64> {
         let contains = |area: &&Area| (area.start..area.end).contains(&address);
         let area = self
@@ -314,7 +318,8 @@ impl Unfolding<'_> {
         Some(length as u64 + 1)
     }
 
-    /// Records for each variable a pointer that leads to it from a variable of a more inner frame.
+    /// Records for each variable a pointer from a variable of an inner frame that leads to it, by
+    /// which the variable can also be named.
     fn aliases(&mut self) {
         let frame = |object: &Object| match object.origin {
             Origin::Local { frame, .. } => Some(frame),
@@ -515,11 +520,11 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns which member of a union is in use, as the number of that member from 0, and the
-    /// number of members to choose from. Both are read from the last field before the union
-    /// (`before` has these fields) that is an enumeration: the index of its present value, and the
-    /// number of its values. `None` if no field is an enumeration with a known value. `bytes` are
-    /// those of the object, `at` is the offset in it of the record with these fields.
+    /// Returns which member of the union behind the fields `before` of a record is in use, and how
+    /// many members there are to choose from. Both are told by the last of these fields that is an
+    /// enumeration with a known value: the index of that value, and the number of the enumeration's
+    /// values. `None` if there is no such field. `bytes` are the bytes of the object that contains
+    /// the record, which begins at offset `at`.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);
@@ -552,9 +557,11 @@ impl Unfolding<'_> {
         (valid.len(), invalid.len())
     }
 
-    /// Appends the atomic values of a union to `leaves`: those of the member that `tag` selects by
-    /// an index, if `tag` chooses among as many members as the union has; else those of the member
-    /// with the fewest invalid pointers. A union without valid pointers stays a run of raw bytes.
+    /// Appends the atomic values of one member of a union to `leaves`. `tag` is the index of the
+    /// member in use and the number of members to choose from, as a field in front of the union
+    /// tells them; it is ignored if the union has another number of members. Without it, the member
+    /// with the fewest invalid pointers is taken; if no member has a valid pointer, the union stays
+    /// raw bytes.
     fn union(
         &mut self,
         of: TypeId,

@@ -17,20 +17,20 @@ use crate::graph::{Origin, Place};
 use crate::places::frame_record;
 use crate::report::FrameRecord;
 
-/// Largest number of statements that a record gives as those which the failing run executes instead
-/// of a write that only the passing run makes.
+/// Where only the passing run writes a value, the record names at most this many of the statements
+/// that the failing run executes instead.
 const INSTEAD: usize = 6;
 
-/// A point after which a write is searched for, with how often the run has reached, up to that
-/// point, the statement at which the search ends.
+/// The point after which a write is searched for, and the number of times that the run has reached,
+/// up to that point, the statement at which the search is to end.
 type Since = (Point, u64);
 
 impl Runs {
-    /// Finds what wrote the failing value of a variable in the chain (`link`, `delta`). Searches
-    /// the failing run from the last point at which another variable was relevant up to the link's
-    /// point. If nothing wrote the variable there, finds the statement with which only the passing
-    /// run wrote it between these points; if there is none, what wrote it since the failing run
-    /// began.
+    /// Finds what wrote the failing value of the variable that the chain's `link` names; `delta` is
+    /// the difference in the variable. Searches the failing run from the previous link's last point
+    /// to this link's point. If nothing wrote it there, takes the statement by which only the
+    /// passing run wrote it between these points, or else the last write since the failing run
+    /// began. `None` if no write is found, or if the program does what cannot be followed.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -75,9 +75,9 @@ impl Runs {
         (self.engine).writer(Side::Failing, None, to.in_failing, watched)
     }
 
-    /// Returns the last point that both runs share before they went different ways, so that only
-    /// one of them executed the write of `writer` to a variable of the chain (`link`); `None` where
-    /// both executed that write, or where that is not known.
+    /// Returns the last point that both runs shared before only one of them executed the statement
+    /// `writer`, which wrote the variable of the chain's `link`. `None` if both runs executed that
+    /// statement since the previous link, or if the point is not known.
     pub fn parted(&self, link: &Link, writer: &Writer) -> Option<Matched> {
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -98,11 +98,11 @@ impl Runs {
         parting(&self.matched, [passing, failing], writer.side, last)
     }
 
-    /// Finds the statement of the failing run that last wrote the variable of `link` before the
-    /// link's point. It is called for a variable that only the passing run has written since the
-    /// previous link, so the search begins at the start of the run. `delta` says where the variable
-    /// is. `None` if it is in a register, if a library or the kernel made the last write, or if
-    /// there was no write.
+    /// Finds the statement of the failing run that last wrote the variable of `link` (at the place
+    /// that `delta` states) before the link's point, searching from the start of the run. Called if
+    /// only the passing run has written the variable since the previous link. `None` if the
+    /// variable is in a register, if a library or the kernel made the last write, or if there was
+    /// no write.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -124,9 +124,10 @@ impl Runs {
         Ok(found.filter(|it| it.by == By::Program))
     }
 
-    /// Returns the first point after which the runs go on at different statements, searched from
-    /// the last point at which the variable of the link before `link` was relevant up to the point
-    /// of `link`; `None` if there is none.
+    /// Returns the first shared point after which the two runs execute different statements. It is
+    /// searched from the last point at which the chain's previous variable carried the failure up
+    /// to the point of `link`; `None` if the runs do not part there, or for the first link of a
+    /// chain.
     pub fn parted_since(&self, link: &Link) -> Option<Matched> {
         let since = &self.matched[link.before?..link.cause.point];
         let next = |it: &Matched| {
@@ -137,8 +138,8 @@ impl Runs {
         since.iter().find(|it| next(it) == Some(true)).copied()
     }
 
-    /// Returns all points of the run `side`, and a function that gives the index of a matched point
-    /// among them.
+    /// Returns all points of the run `side`, and a function that takes a pair of points which both
+    /// runs share, and returns the index that the point has in this run.
     fn of_side(&self, side: Side) -> (&[Point], fn(&Matched) -> usize) {
         match side {
             Side::Passing => (&self.passing.points, |it| it.passing),
@@ -146,9 +147,10 @@ impl Runs {
         }
     }
 
-    /// Returns the address of the instruction, in a called function, that computed the value which
-    /// the statement `writer` of the failing run wrote to the variable `delta` of a link. `None` if
-    /// the statement did not get the value from a call, or if that is not known.
+    /// Returns the address of the instruction, in a called function, that computed the value of a
+    /// variable: the statement `writer` of the failing run called the function and wrote its result
+    /// to the variable, which `link` and `delta` describe. `None` if the value did not come from a
+    /// call, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -177,10 +179,11 @@ impl Runs {
         if_supported(self.engine.returned(points, &written))
     }
 
-    /// Compares the statement `writer`, which wrote the variable `delta` of a link, in both runs.
-    /// If it read from another place in memory in the failing run, because a pointer or an index
-    /// differed, returns where the value came from that it read there. `None` if both runs read
-    /// from the same place, or if that is not known.
+    /// Finds out whether the statement `writer`, which wrote the variable `delta` of `link` (a link
+    /// of the cause–effect chain), read from another place in memory in the failing run than in the
+    /// passing one, because a pointer or an index differed. If so, returns the origin of the value
+    /// that the failing run read. `None` if both runs read from the same place, or if that is not
+    /// known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -219,9 +222,9 @@ impl Runs {
         if_supported(self.engine.selected_origin(between, value))
     }
 
-    /// Finds where the failing value of a link's variable came from: the statement that wrote it,
-    /// and as earlier origins, those that made the values from which it was copied or computed;
-    /// `None` where that is not known.
+    /// Finds where the failing value of a link's variable came from: the statement that wrote it
+    /// and, as earlier origins, the statements that made the values from which it was copied or
+    /// computed. `None` where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -239,9 +242,10 @@ impl Runs {
         if_supported(self.engine.value_history(points, to, value))
     }
 
-    /// Returns true if a link's variable `delta`, at the end of the statement at the point `both`
-    /// which wrote it, is in the same place as at the link's point. That holds for each variable in
-    /// memory; for one in a register, only if both points have the same stack.
+    /// Returns true if the variable `delta` of `link` (a link of the cause–effect chain) is still
+    /// where it was when a statement wrote it: `both` is the point of that statement, in both runs.
+    /// True for each variable in memory; for one in a register only if `both` and the link's point
+    /// have the same stack pointer.
     fn stays_in_place(&self, link: &Link, delta: &Delta, both: &Matched) -> bool {
         match delta.failing_place {
             Place::Memory(_) => true,
@@ -252,8 +256,8 @@ impl Runs {
         }
     }
 
-    /// Returns the bytes of a link's variable `delta` in the passing and in the failing run; `None`
-    /// if it is neither a number nor a text.
+    /// Returns the bytes of a link's variable in the passing and in the failing run, as the
+    /// difference `delta` says; `None` if the variable is neither a number nor a text.
     fn bytes_of(&self, link: &Link, delta: &Delta) -> Option<[Vec<u8>; 2]> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {
@@ -272,8 +276,10 @@ impl Runs {
         Some([passing, failing])
     }
 
-    /// Returns the index of the last point, up to that of `link`, at which the statement of
-    /// `writer` was executed. The index counts the points of the run that made the write.
+    /// Returns when the statement was executed that made the write `writer`, which set the variable
+    /// of `link` (a link of a cause–effect chain). It is the last of the run's points, not later
+    /// than that of `link`, at which the statement begins. The result is an index in all points of
+    /// the run that made the write; `None` if the statement begins at none.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -290,9 +296,9 @@ impl Runs {
         parting(&self.matched, points, Side::Failing, last)
     }
 
-    /// Finds the condition after which the two runs go different ways between `last`, a point that
-    /// they share, and the next shared point, and where the value came from that it tests; `None`
-    /// where that is not known.
+    /// Finds the condition that makes the two runs go different ways after `last`, a point that
+    /// they share, and before the next shared point; returns it with the origin of the value that
+    /// it tests. `None` where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -308,11 +314,12 @@ impl Runs {
         if_supported(self.engine.condition_origin(before, [passing, failing]))
     }
 
-    /// Returns statements that the failing run executes instead of the write of a link's variable
-    /// `delta`, which only the passing run makes. They are between `last`, the last point that both
-    /// runs share, and the next shared one. Writes to other fields of the same record come first,
-    /// then statements of the function of `last`: first those that write memory other than their
-    /// own local variables. Each source line is returned once, at most [`INSTEAD`] lines.
+    /// Searches the reason why the failing run does not make the write to a link's variable `delta`
+    /// that the passing run makes. Returns statements that the failing run executes in its place,
+    /// between the last point `last` that both runs share and the next one. Writes to other fields
+    /// of the same record come first, then those statements of the function of `last` that write
+    /// memory other than its local variables, then its other ones. Each source line is returned
+    /// once, at most [`INSTEAD`] lines.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -368,8 +375,8 @@ impl Runs {
         Some(start + found.start..start + found.end)
     }
 
-    /// Returns the address of the statement that decides how the runs go on after `last`, the last
-    /// point that they share; `None` where that is not known.
+    /// Returns the address of the statement by whose decision the two runs execute different
+    /// statements after `last`, the last point that they share. `None` where that is not known.
     pub fn deciding(&self, last: &Matched) -> Option<u64> {
         let next = self.passing.points[last.passing + 1];
         let other = self.failing.points[last.failing + 1];
@@ -403,10 +410,10 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns where the search for the write of the variable of `link` begins, in the failing and
-    /// in the passing run: at the last point at which the previous link's variable was relevant.
-    /// Each comes with the number of times that the run has reached the statement of `link`'s own
-    /// point up to there. `None` for the first link of a chain.
+    /// Returns from where in the failing and in the passing run a write of the variable of `link`
+    /// is searched for: the last point at which the chain's previous variable still carried the
+    /// failure. With each point comes how many times the run has reached the statement at `link`'s
+    /// point until then. `None` for the first link of a chain.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];
@@ -419,8 +426,10 @@ impl Runs {
         Some(((from.in_failing, failing), (from.in_passing, passing)))
     }
 
-    /// Finds what wrote the failing value of a link's variable `delta` that is in a register, or of
-    /// the register itself where no variable describes it; `None` where that is not certain.
+    /// Finds what wrote the value by which the run fails at `link`, a link of the cause–effect
+    /// chain, if that value is in a register: in the link's variable, whose difference between both
+    /// runs is `delta`, or in a register that no variable describes. `None` where that is not
+    /// certain.
     fn writer_of_register(
         &mut self,
         link: &Link,
@@ -466,11 +475,11 @@ impl Runs {
         }
     }
 
-    /// Returns as the writer of a link's variable `delta` the last statement that the failing run
-    /// executed in the variable's frame before the link's point. `None` where it is not certain
-    /// that this statement wrote the variable: if the variable already differed at the link before
-    /// and points between were not examined; if the statement is in another function; or if none of
-    /// its instructions writes the variable's register.
+    /// Guesses that the last statement that the failing run executed in the variable's frame,
+    /// before the point of a link, wrote the link's variable `delta`, and returns it as the writer.
+    /// `None` where this is not certain: the variable already differed at the last examined point
+    /// before, and points in between were not examined; the statement is in another function; or
+    /// none of its instructions writes the variable's register.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;

@@ -3,7 +3,7 @@
 
 mod explained;
 
-use ddfuzz_explain::report::{FrameRecord, LinkRecord};
+use ddfuzz_explain::report::{FrameRecord, LinkRecord, SuspectRecord};
 use ddfuzz_explain::{Explanation, Pattern, explain, story};
 use explained::{PLAIN, explained, program, request, target};
 
@@ -82,6 +82,9 @@ fn the_size_of_a_block_that_is_too_short_is_followed_to_who_computed_it() {
             "{text}"
         );
         assert!(text.contains("Its size comes from"), "{text}");
+        let mut looked_at = it.look_first.iter();
+        let writes = |it: &SuspectRecord| it.tested && it.place[0].function == "sum";
+        assert!(block.is_averted && looked_at.any(writes), "{text}");
     }
 }
 

@@ -60,9 +60,10 @@ impl Call {
         }
     }
 
-    /// Lists the parts of a call to minimize, each with the index `at` that [`Call::new`] takes, in
-    /// order: whole arguments, characters of each remaining argument, environment variables. `args`
-    /// and `env` select which of them are wanted.
+    /// Lists the parts of a target's call that are minimized, in order: whole arguments, the
+    /// characters of each argument, environment variables. Each comes with the index `at` that
+    /// [`Call::new`] takes. `args` and `env`: whether arguments and environment variables are
+    /// wanted.
     pub fn places(target: &Target, args: bool, env: bool) -> Vec<(Part, usize)> {
         let windows = |count: usize| (0..count).step_by(MAX_UNITS);
         let mut places = Vec::new();
@@ -77,15 +78,16 @@ impl Call {
         places
     }
 
-    /// Returns the text that stands for the part of the call, before minimization: one byte for
-    /// each unit.
+    /// Returns the part of the call as it was before minimization, as a text of one byte for each
+    /// unit.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Decodes a candidate: returns the target with only those units (arguments, characters or
-    /// variables) of the part that `text` contains. `None` if `text` is invalid, or if the target
-    /// would receive its input in another way.
+    /// Decodes a candidate: returns the target with only some units (arguments, characters of one
+    /// argument, or environment variables) of the part that is minimized, those that `text`
+    /// contains. `None` if `text` is invalid, or if the target would receive its input in another
+    /// way.
     pub fn target(&self, text: &[u8]) -> Option<Target> {
         let mut target = self.target.clone();
         match self.part {
@@ -224,8 +226,8 @@ impl CallOracle {
         Ok(answer)
     }
 
-    /// Returns two things that a test needs: the oracle of `target`, which is made unless the last
-    /// candidate had the same target, and the input with which the target is run.
+    /// Returns the oracle for the target `target`, and the input with which it is run. The oracle
+    /// is made anew unless the last candidate had the same target.
     fn called(&mut self, target: Target) -> Result<(&mut dyn Oracle, &[u8]), OracleError> {
         let (_, oracle) = match self.last.take().filter(|(last, _)| *last == target) {
             Some(same) => self.last.insert(same),

@@ -11,9 +11,9 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Maximum number of bytes that are hashed to look for earlier tests that prove a claim, such as
-/// 1-minimality: texts are hashed to compare them with the tested ones. Tests that can be found
-/// without hashing always count.
+/// Limit on the work of looking for tests that prove a claim, such as 1-minimality, among the tests
+/// of the search: number of bytes of texts that are hashed to be compared with tested texts. Tests
+/// that can be found without hashing always count.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate of the search, or of the proof of minimality after it, that has no outcome yet.
@@ -246,8 +246,9 @@ impl<'a> CandidateTexts<'a> {
         None
     }
 
-    /// Compares the outcome of a run with earlier outcomes of the same text, to find texts that
-    /// fail in one run and not in another.
+    /// Notes a contradiction if a run has another outcome than an earlier run of the same text (one
+    /// failed, the other did not). Only runs in processes of their own count, and only if they kept
+    /// the time limit.
     fn compare(&mut self, pending: &PendingCandidate, reply: &Reply) {
         let own = reply.source == Source::Run && reply.process.is_own();
         if !own || reply.cut_off == Some(CutOff::Time) {
@@ -343,9 +344,9 @@ impl<'a> CandidateTexts<'a> {
         })
     }
 
-    /// Forgets that the best (the smallest failing text so far) does not fail without one byte of
-    /// the run of equal bytes `at`, because another run of that text failed; records the
-    /// contradiction.
+    /// Corrects what was known of one removal: the best text without one byte of the run of equal
+    /// bytes at `at` did not fail, but has failed in another run. It no longer counts as passing,
+    /// and the contradiction is recorded.
     pub fn refute(&mut self, at: &Range<usize>) {
         self.contradictions.record();
         self.singles.retain(|single, _| !at.contains(single));
@@ -354,9 +355,9 @@ impl<'a> CandidateTexts<'a> {
         self.unproven.insert(ContentHash::of(&text));
     }
 
-    /// Returns the number of bytes of the best (the smallest failing text so far) that are not `0`
-    /// and may become `0`: no recorded test shows that the failure disappears then. Returns 0 for
-    /// texts larger than [`Full::SMALL`].
+    /// Returns how many bytes of the best (the smallest failing text so far) might still be
+    /// replaced by `0`: those that are not `0`, and for which no test has shown that the failure is
+    /// gone then. Returns 0 for texts larger than [`Full::SMALL`].
     pub fn untried_values(&self) -> u64 {
         if self.best().len() > Full::SMALL {
             return 0;
@@ -373,8 +374,8 @@ impl<'a> CandidateTexts<'a> {
         untried
     }
 
-    /// Returns the rule of the search that made the last tested candidate; `None` before the first
-    /// test.
+    /// Returns the kind of step, such as "reduce to complement" or a pass with its name, by which
+    /// the search made the last tested candidate; `None` before the first test.
     pub fn rule(&self) -> Option<Rule> {
         self.rule
     }
@@ -450,8 +451,8 @@ impl PendingCandidate {
     }
 }
 
-/// Returns whether an edit only deletes bytes ([`Kind::Deleting`]) or also replaces bytes
-/// ([`Kind::Rewriting`]).
+/// Returns [`Kind::Rewriting`] if an edit puts other bytes in the place of some, and
+/// [`Kind::Deleting`] if it only deletes bytes.
 pub(super) fn kind_of(edit: &Edit) -> Kind {
     match edit {
         Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,

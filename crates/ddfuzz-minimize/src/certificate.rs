@@ -89,7 +89,7 @@ impl Certificate {
         certificate
     }
 
-    /// Makes the certificate of `text` for which no log line proves anything.
+    /// Makes the certificate of `text` that proves nothing: it names no log line.
     pub fn without_proof(text: &[u8]) -> Certificate {
         Certificate {
             proof: Vec::new(),
@@ -151,11 +151,11 @@ pub(super) struct Contradictions {
 }
 
 impl Contradictions {
-    /// Compares the outcome of a run of `text` with `before`, the outcome of an earlier run of the
-    /// same text (`None` if there was none). Records a contradiction if one of the two is FAIL and
-    /// the other is not. There is none if the run without failure was of a candidate made by
-    /// rewriting bytes (`kind`): such a candidate must also keep the minor key, so that it may not
-    /// fail where another candidate with the same text does.
+    /// Records a contradiction if a run of `text` ended with `outcome`, an earlier run of the same
+    /// text with `before` (`None` if there was none), and only one of the two is FAIL. It is no
+    /// contradiction if the run that did not fail was of a candidate made by rewriting bytes
+    /// (`kind`): such a candidate must also keep the minor key, so it may not fail where another
+    /// candidate with the same text does.
     pub fn note(&mut self, text: TextId, kind: Kind, outcome: Outcome, before: Option<Outcome>) {
         let (fails, failed) = (
             outcome == Outcome::Fail,

@@ -15,13 +15,12 @@ use crate::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys,
 };
 
-/// Maximum number of runs under a tracer in which it is tried to make a crash, which may be flaky,
-/// occur again.
+/// Maximum number of runs of an input under a tracer to make its crash, which may be flaky, occur
+/// again.
 const CLASSIFY_RUNS: u32 = 10;
 
-/// Factor that decides, in the minimization of a hang, how long a candidate runs at least before it
-/// may count as hanging: this many times as long as the longest run so far that has ended by
-/// itself.
+/// In the minimization of a hang, a candidate counts as hanging only if it has run for at least
+/// this many times as long as the longest run so far that ended by itself.
 const PATIENCE: u32 = 4;
 
 /// The crash that a minimization preserves: class, keys, and ending of the run.
@@ -152,9 +151,9 @@ impl CrashOracle {
         }
     }
 
-    /// Makes the executor of the search run inputs in fresh processes, too, if it can, so that no
-    /// other executor is started. Until a limit is learned, `search` limits the time of the
-    /// search's runs, and `fresh` that of the runs in fresh processes.
+    /// Makes the executor of the search also run inputs in fresh processes, if it can, so that no
+    /// other executor is started. `search` and `fresh` are the time limits of the search's runs and
+    /// of the runs in fresh processes, which hold until a limit is learned.
     pub fn with_one_executor(mut self, search: TimeLimit, fresh: TimeLimit) -> CrashOracle {
         self.limits = Some((search, fresh));
         self
@@ -181,7 +180,8 @@ impl CrashOracle {
         })
     }
 
-    /// Runs `candidate` in a fresh process, with the longer time limit.
+    /// Runs `candidate` in a fresh process, with a time limit that is longer than that of the
+    /// search by the factor [`PROOF_TIME_FACTOR`].
     fn run_fresh(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
         let learned = self.learned.map(|it| (it, it.times(PROOF_TIME_FACTOR)));
         if let Some((search, fresh)) = self.limits.map(|limits| learned.unwrap_or(limits)) {
@@ -249,9 +249,9 @@ impl CrashOracle {
         }))
     }
 
-    /// Tests `candidate` if a hang is preserved. The first run has only a part of the time limit.
-    /// If it reaches that limit, a run under a tracer has the whole limit, and decides. So only a
-    /// candidate that hangs takes long, and it takes the whole limit once instead of twice. Returns
+    /// Tests `candidate` if the crash to be preserved is a hang: by a run with only a part of the
+    /// time limit and, if that run reaches it, by a run under a tracer with the whole limit, which
+    /// decides. So only a candidate that hangs takes the whole limit, and only once. Returns
     /// `None`, without a run, if another crash is preserved, or if passing candidates take so long
     /// that the first run would need the whole limit.
     fn ask_hang(
@@ -330,9 +330,9 @@ impl CrashOracle {
         Ok(judge_end(ended))
     }
 
-    /// Derives the answer from `class` and `keys` of the crash of `input`, a candidate made as
-    /// `kind` says: UNRESOLVED if the run exceeded a limit and the preserved crash is of another
-    /// class, else by [comparison](CrashOracle::compare) of the keys.
+    /// Derives the answer for a candidate from the `class` and `keys` of its crash. UNRESOLVED if
+    /// the run exceeded a limit while the crash to be kept is of another class; else as the keys
+    /// [compare](CrashOracle::compare). `input` is the candidate's text, `kind` how it was made.
     fn judge_crash(
         &mut self,
         class: Class,
@@ -371,11 +371,11 @@ impl CrashOracle {
         }
     }
 
-    /// Compares class and keys of a crash with those of the crash that must be preserved. Gives
-    /// FAIL if class and major key agree and, unless bytes were only deleted (`kind`), the minor
-    /// key too; else UNRESOLVED, with a slip (a record of the other crash) if class or major key
-    /// differ. A hang without a known place counts as the preserved hang, if their classes agree
-    /// and the preserved one has no known place either.
+    /// Compares a crash on `input` with the crash that must be preserved. Gives FAIL if class and
+    /// major key are the same and the minor key is, too; if the candidate was made by deleting only
+    /// (`kind`), its minor key may differ. Else gives UNRESOLVED and, if class or major key differ,
+    /// a slip (a record of the other crash). A hang without a known place counts as the preserved
+    /// hang, if their classes agree and the preserved one has no known place either.
     fn compare(
         &mut self,
         class: Class,
@@ -555,9 +555,9 @@ pub trait CrashClassifier: Send {
     /// If the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
-    /// Runs `input` under a tracer, within the limits `time`, and computes the class and keys of
-    /// its crash, as [`key`](CrashClassifier::key) does; returns also the CPU time of the run.
-    /// `None` where a traced run takes much longer than one of an executor.
+    /// Runs `input` under a tracer, within the limits `time`. Returns the class and keys of its
+    /// crash, as [`key`](CrashClassifier::key) does, and the CPU time of the run. `None`, without a
+    /// run, if traced runs of the target take much longer than ordinary ones.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
@@ -570,8 +570,8 @@ pub trait CrashClassifier: Send {
     }
 
     /// Runs `input` without a tracer, several times, after it has crashed but did not crash under a
-    /// tracer; computes the class and keys of its crash. `None` if one of these runs does not
-    /// crash.
+    /// tracer. Returns the class and keys of its crash; `None` if one of these runs does not crash.
+    /// By default, makes no run and returns `None`.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -579,15 +579,15 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
-    /// Returns true if a run that ended as `ended` says may have crashed although its end does not
-    /// show it; then a traced run ([`key`](CrashClassifier::key)) and its output decide.
-    /// `crash_exit` is an exit status that counts as a crash.
+    /// Returns true if a run may have crashed although the way in which it `ended` does not show
+    /// it; a traced run ([`key`](CrashClassifier::key)) and its output then decide. `crash_exit` is
+    /// an exit status that counts as a crash.
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }
 
-    /// Runs `input` under a tracer and makes the whole record of its crash; `None` if the crash did
-    /// not occur again.
+    /// Runs `input` under a tracer, and returns the whole record of its crash; `None` if the crash
+    /// did not occur again.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
@@ -636,8 +636,8 @@ pub(super) enum LazyObserver {
 }
 
 impl LazyObserver {
-    /// Runs `input` with the observer and returns its hints; empty hints if runs cannot be
-    /// observed.
+    /// Runs `input` with the observer and returns what the run shows: how many bytes of the input
+    /// it has read, and the operands of its comparisons. Both are empty if runs cannot be observed.
     pub(super) fn hints(&mut self, input: &[u8]) -> Hints {
         if let LazyObserver::Unstarted(start) = self {
             *self = match start() {

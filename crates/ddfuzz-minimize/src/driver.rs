@@ -48,14 +48,17 @@ pub fn minimize(
 /// Shortest time between two test lines that record the wall time of the minimization.
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Size in bytes from which a step of the search may take long: what is compressed in an input of a
-/// known format may be hundreds of times larger.
+/// Size in bytes of an input from which the search is watched, because one of its steps may take
+/// long and must then be interrupted: the decompressed content of the input may be hundreds of
+/// times larger.
 const SLOW: usize = 1 << 12;
 
-/// Longest time after which a step that takes long is interrupted.
+/// Interval of the checks, during a step of the search that takes long, whether the user has
+/// stopped the minimization or its time is over; if so, the step is interrupted.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Size in bytes from which a new best text is not passed to the caller each time.
+/// Size in bytes from which a new best text is passed to the caller only if it is at most half as
+/// large as the last one passed, and at the end.
 const LARGE: usize = 1 << 20;
 
 /// Minimizes `input`, with `journal` as its log, and returns the result. `answerer` runs the tests:
@@ -250,8 +253,8 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Feeds the lines that the log already has to the state of the minimization, and passes the
-    /// best text (the smallest that fails) to the caller if it differs from the input.
+    /// Brings the state of the minimization up to the end of the lines that the log already has.
+    /// Passes the best text (the smallest that fails) to the caller if it differs from the input.
     fn feed_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         let past = journal.take_past();
         let workers = self.answerer.workers();
@@ -287,9 +290,9 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Makes the log line of the present test without a run, because `known` has its outcome
-    /// already, with the source from which that is known (such as an earlier test of the same
-    /// text). `None` if `known` is `None`, or no test is pending.
+    /// Makes the log line of the pending test without a run: `known` is the outcome of the test,
+    /// and how it is known (such as by an earlier test of the same text). `None` if `known` is
+    /// `None`, or no test is pending.
     fn known_test(&mut self, known: Option<(Outcome, Source)>) -> Option<Line> {
         let (outcome, source) = known?;
         self.test_line(source, Answer::of(outcome), &Hints::default())
@@ -301,8 +304,9 @@ impl Driver<'_, '_> {
         self.options.spent(executed, self.time())
     }
 
-    /// Ends the present stage of the minimization if the budget of time is used up. Returns false
-    /// if it is not, or if the stage still needs a run (see `Progress::end_by_time`).
+    /// Ends the present stage of the minimization if the budget of time is used up, and returns
+    /// true. Returns false if there is time left, or if the stage still needs a run whatever the
+    /// time, such as the first run of the input.
     fn ends_by_time(&mut self) -> bool {
         let is_shown = self.options.shown_in.is_some();
         self.options.is_out_of_time(self.time()) && self.progress.end_by_time(is_shown)
@@ -354,9 +358,9 @@ impl Driver<'_, '_> {
         (self.options.on_slip)(slip, test).map_err(callback_failed("another crash"))
     }
 
-    /// Passes the slips (crashes of other bugs) of tests that workers ran ahead and the search did
-    /// not need to the caller: once per pair of crash keys, and only if no test in the log had the
-    /// same slip.
+    /// Passes slips (crashes of other bugs) to the caller's callback that no line of the log has:
+    /// those in tests that workers ran ahead and the search did not need. Each pair of crash keys
+    /// is passed once.
     fn report_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
         for mut slip in self.answerer.unclaimed_slips() {
             let with_record = (slip.keys, true);
@@ -509,15 +513,16 @@ pub(super) fn callback_failed(what: &'static str) -> impl FnOnce(CallbackError) 
 
 /// Produces the lines of a log one by one, and can continue a log that ended because of a budget.
 pub(super) trait Lines {
-    /// Produces the next line of the log, and runs the target if needed; `None` after the end line.
+    /// Produces and returns the next line of the log, for which it runs the target if needed;
+    /// `None` after the end line.
     fn next_line(&mut self) -> Result<Option<Line>, MinimizeError>;
 
     /// Continues the search if the log ended only because a budget smaller than the present one was
     /// used up. Returns `true` if the search continues.
     fn continue_with_budget(&mut self) -> bool;
 
-    /// Produces the next line like `next_line`; if the log has ended because of a smaller budget,
-    /// continues the search first.
+    /// Produces and returns the next line of the log like `next_line`; if the log has ended because
+    /// of a smaller budget, continues the search first.
     fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
         match self.next_line()? {
             None if self.continue_with_budget() => self.next_line(),

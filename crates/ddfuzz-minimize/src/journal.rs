@@ -43,8 +43,9 @@ impl Journal {
         Journal::go_on(Log::read(path)?, start, writer)
     }
 
-    /// Resumes the log file at `path` as [`Journal::resume`] does; the log of another minimization,
-    /// such as one with another build of the program, is replaced by a new one.
+    /// Resumes the log file at `path`, or starts it if it is missing, like [`Journal::resume`]. But
+    /// if the file is the log of another minimization, such as one with another build of the
+    /// program, it is replaced by a new log.
     ///
     /// # Errors
     /// As [`Journal::resume`]; if the file cannot be removed.

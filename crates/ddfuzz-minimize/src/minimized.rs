@@ -136,10 +136,10 @@ pub struct Minimized {
 }
 
 impl Minimized {
-    /// Returns the failure rate to report if the failure is flaky, that is, if some runs of the
-    /// input or the result did not fail: the rate of the result, or of the input if only the
-    /// input's runs differed. If one text had contradictory outcomes, the rate of the
-    /// confirmations. `None` if the failure is reproducible.
+    /// Returns the failure rate to report of a flaky failure; `None` if the failure is
+    /// reproducible. It is the rate of the result, if some runs of the result did not fail.
+    /// Otherwise it is the rate of the input, if runs of the input differed, or that of the
+    /// confirming runs, if one text had different outcomes or the best did not fail again.
     pub fn flaky(&self) -> Option<Rate> {
         let is_cut = |warning: &Warning| matches!(warning, Warning::Unconfirmed { .. });
         let of_result = self.warnings.iter().find_map(|warning| match warning {
@@ -359,8 +359,8 @@ impl MinRecord {
     }
 }
 
-/// Returns the class and keys of the crash that a log's start line names; all `None` if it names no
-/// crash.
+/// Returns the crash that a minimization keeps: the class and keys that the log's start line names;
+/// `None` for each of them if it names no crash.
 pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     let key = start.key.as_ref();
     MinimizedCrash {
@@ -370,8 +370,8 @@ pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     }
 }
 
-/// Makes the JSON record of a crash of another bug, which has the keys `keys`; the file is still
-/// missing in the record.
+/// Makes the JSON record of a slip (a crash of another bug) with the keys `keys`; the path of the
+/// file that stores its input is still missing in it.
 pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
     SlipRecord {
         major: keys.major.short(),

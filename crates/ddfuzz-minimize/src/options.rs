@@ -212,7 +212,8 @@ impl std::fmt::Display for MinimizePhase {
 }
 
 impl MinimizeError {
-    /// Returns the error of a search that is interrupted before it has a result to confirm.
+    /// Returns the error of a search that is interrupted before its end, so that no result can be
+    /// confirmed. `size`: size of the best so far in bytes; `executed`: number of executed tests.
     pub fn interrupted(size: u64, executed: u64) -> MinimizeError {
         MinimizeError::Interrupted {
             size,
@@ -231,7 +232,8 @@ fn unconfirmed(confirming: Option<Runs>) -> String {
     })
 }
 
-/// The runs of a phase whose number is known before they are made.
+/// How many runs a phase of a minimization has made, and how many it needs in all, for phases that
+/// know their number beforehand, such as a confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runs {
     /// Number of runs that were made.

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
-/// How a candidate was made, which decides which keys its crash must have (docs/src/keys.md).
+/// How a candidate was made: by deleting only, or by rewriting bytes, too. This decides which keys
+/// its crash must have (docs/src/keys.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The candidate was made by deleting only: class and major key of the crash must stay the

@@ -50,8 +50,8 @@ enum Stage {
     Alternating,
 }
 
-/// The state of the votes on the candidate that is being tested: if the input is flaky, a candidate
-/// takes several runs.
+/// What the runs of the present candidate have shown so far. If the input is flaky, a candidate
+/// counts as not failing only after several runs without failure.
 #[derive(Clone, Copy, Debug)]
 struct Votes {
     /// Number of runs without failure after which a candidate counts as not failing; 1 unless the
@@ -75,14 +75,15 @@ impl Votes {
         }
     }
 
-    /// Checks whether the candidate needs more runs after one with the outcome `outcome`: a failing
-    /// run decides at once, and so do enough runs without failure.
+    /// Returns true if a candidate must be run once more after a run with the outcome `outcome`;
+    /// false if that run failed, or if enough runs of the candidate have not failed.
     fn leaves_open(&self, outcome: Outcome) -> bool {
         outcome != Outcome::Fail && self.without_failure + 1 < self.needed
     }
 }
 
-/// The next step of a minimization: what to run or to write, or why to stop.
+/// What a minimization has to do next: run a text, write a line to the log, or stop, with the
+/// reason.
 pub(super) enum NextStep<'a> {
     /// Run a text as a check, outside of the search; `Progress::due` returns the text.
     Check(What),
@@ -223,12 +224,14 @@ impl<'a> Progress<'a> {
         })
     }
 
-    /// Lets `flag` end steps of the search when it turns true: its steps on large files take long.
+    /// Sets the flag that interrupts the search: a step of it that is under way, which may take
+    /// long on a large file, ends when `flag` turns true.
     pub fn interrupt_by(&mut self, flag: Arc<AtomicBool>) {
         self.interruption = Some(Arc::new(move || flag.load(Ordering::Relaxed)));
     }
 
-    /// Makes a step of the search; `None` if it was interrupted now or before.
+    /// Calls `step` with the search, and returns its result; `None` if the search is interrupted
+    /// meanwhile, or was before.
     fn step<T>(&mut self, step: impl FnOnce(&mut dyn Search) -> T) -> Option<T> {
         if self.is_interrupted {
             return None;
@@ -283,8 +286,8 @@ impl<'a> Progress<'a> {
         &self.slips
     }
 
-    /// Returns the present result: the best, or the original input if the best did not fail again
-    /// when it was confirmed.
+    /// Returns what the minimization would return now: the best text, or the original input if the
+    /// best text did not fail again when it was confirmed.
     pub fn result(&self) -> &[u8] {
         match self.restored {
             Some(_) => self.texts.original(),
@@ -333,13 +336,14 @@ impl<'a> Progress<'a> {
         self.stage != before
     }
 
-    /// Checks whether the result was run again after the search, or is the original input, whose
-    /// runs before the search suffice.
+    /// Checks whether enough runs after the search are known of the result: it was run again, or it
+    /// is the original input, of which the runs before the search suffice.
     fn is_run_again(&self) -> bool {
         self.confirmed.tries > 0 || self.reduced().is_none()
     }
 
-    /// Ends the present stage before all its runs are made, and begins the next one.
+    /// Ends the present stage before all its runs are made, because the budget of time is used up,
+    /// and begins the next one.
     fn end_here(&mut self) {
         self.ceased = self.ceased.or(Some(match self.stage {
             Stage::Repeat => Stage::Confirm,
@@ -355,13 +359,14 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Checks whether the budget of time has ended the minimization before the search.
+    /// Checks whether the budget of time was used up before the search began, during the first runs
+    /// of the input.
     fn is_unsearched(&self) -> bool {
         matches!(self.ceased, Some(Stage::Baseline | Stage::Axiom))
     }
 
-    /// Checks whether the result was run again [`confirmations`](Progress::confirmations) times,
-    /// and all chosen removals on which its claim rests were run again.
+    /// Returns true if the result was run again [`confirmations`](Progress::confirmations) times,
+    /// and if those removals of single bytes that were chosen to be repeated were run again.
     fn is_confirmed(&self) -> bool {
         self.confirmed.tries >= self.confirmations() && self.are_repeats_done()
     }
@@ -371,8 +376,9 @@ impl<'a> Progress<'a> {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
-    /// Confirmations that did not fail still count as contradictions.
+    /// Continues the search if a budget has ended it; otherwise does nothing. Confirmations of the
+    /// result so far are forgotten, except that one which did not fail still counts as a
+    /// contradiction.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -592,8 +598,8 @@ impl<'a> Progress<'a> {
         })
     }
 
-    /// Returns the status for a progress display. Its number of proven removals may be lower than
-    /// in the certificate, because no texts are hashed to count it.
+    /// Returns the status for a progress display. It may count fewer removals as proven than the
+    /// certificate does, because no texts are hashed to count them.
     pub fn standing(&self) -> MinimizeStatus {
         let texts = self.texts();
         let of = match self.restored {

@@ -83,10 +83,10 @@ impl Manner {
         )
     }
 
-    /// Returns true if `outcome`, of a run in this manner, makes the predicted later questions
-    /// wrong. Predictions assume that no candidate fails, so FAIL of a candidate or of the empty
-    /// input does, because another text becomes the best. Returns false for other outcomes, and for
-    /// other checks.
+    /// Returns true if `outcome`, that of a run made in this manner, makes the predicted later
+    /// questions wrong. Predictions assume that no candidate fails: so FAIL of a candidate, of one
+    /// of its votes or of the empty input makes them wrong, because another text becomes the best.
+    /// Returns false for all other outcomes and checks.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom | What::Vote) | Manner::Test { .. } => {
@@ -166,10 +166,10 @@ pub(super) type ObservedAnswer = (Answer, Hints);
 /// Runs the tests and checks of a minimization, one after another: by a single oracle, or by a pool
 /// of workers that run predicted tests ahead.
 pub(super) trait Answerer {
-    /// Runs the text that `progress` asks for next and returns the oracle's answer with its hints;
-    /// `None` if no text is due. `left` is the maximum number of tests that will still be asked,
-    /// including this one; `None` without a limit. With a flaky input, a test may take several
-    /// runs.
+    /// Runs the text that `progress` asks for next. Returns the oracle's answer and the run's hints
+    /// (facts besides its outcome, such as compared operands); `None` if no text is due. `left` is
+    /// the maximum number of tests that will still be asked, including this one; `None` without a
+    /// limit. With a flaky input, a test may take several runs.
     fn answer(
         &mut self,
         progress: &Progress<'_>,
@@ -187,8 +187,8 @@ pub(super) trait Answerer {
         Ok(None)
     }
 
-    /// Takes out the slips (crashes of other bugs) of tests that workers ran ahead and the search
-    /// did not need; each is returned by one call only.
+    /// Returns the slips (crashes of other bugs) of tests that workers ran ahead, but for which the
+    /// search did not ask, and forgets them, so that the next call returns only later ones.
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }
@@ -209,8 +209,9 @@ pub(super) trait Answerer {
 /// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
 /// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Number of runs in the first request that has several runs. Each later request has twice as many
-/// as the one before, up to [`MOST`], or after a request that took too long, half as many.
+/// Number of texts that are run in the first request with more than one text. Each later request
+/// has twice as many as the one before, up to [`MOST`], or after a request that took too long, half
+/// as many.
 const FIRST: usize = 8;
 /// Largest number of runs in one request.
 const MOST: usize = 128;
@@ -242,9 +243,9 @@ impl<'a> SingleOracle<'a> {
         }
     }
 
-    /// Runs the text that is due and, in the same request, the texts that are predicted to be due
-    /// next, and keeps the answers. `left` is the greatest number of these runs; `None` means no
-    /// limit.
+    /// Runs the text that is due together with texts that will probably be due next, in one
+    /// request, and keeps all answers until they are asked for. `left` is the greatest number of
+    /// these runs; `None` means no limit.
     fn run_ahead(&mut self, progress: &Progress<'_>, left: Option<u64>) -> Result<(), OracleError> {
         let left = left.and_then(|left| usize::try_from(left).ok());
         let most = self.several.min(left.unwrap_or(usize::MAX).max(1));

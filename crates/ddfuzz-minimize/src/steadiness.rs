@@ -12,10 +12,10 @@ use crate::Rate;
 pub const AGREEING_RUNS: u32 = 3;
 /// The same number as [`AGREEING_RUNS`], in the integer type in which this file counts runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
-/// Number of runs of the input that must all fail for it to count as failing in every run, if an
-/// earlier run of it did not fail, in minimizations of older logs (which do not repeat the runs
-/// behind a claim). Also the number of runs that confirm the original input, if the best failed in
-/// none of its confirmations.
+/// Number of runs of the input that must all fail for it to count as failing in every run, after an
+/// earlier run of it did not fail. It applies to older logs only, in which the runs that prove a
+/// claim are not repeated. The original input is also run this many times if the smallest failing
+/// text failed in none of its confirmations.
 pub(super) const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -25,28 +25,30 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
-/// One run confirms the result for every so many tests of the search, within limits.
+/// A result is confirmed by one more run for each time that the search has made this many tests, up
+/// to a limit.
 const TESTS_PER_CONFIRMATION: u64 = 5;
-/// After a long search, one removal of a single byte is run again for every so many tests of the
-/// search.
+/// Divisor of the number of tests of a long search: at its end, as many proven removals of single
+/// bytes as the quotient are run again, to show whether they still do not fail.
 const TESTS_PER_REPEAT: u64 = 20;
-/// Maximum number of times that one removal of a single byte is run again: one that fails in two of
-/// three runs passes in all of them, and in its test, once in 2000 times.
+/// Maximum number of times that the removal of one byte is run again. If it fails in two of three
+/// runs, then its test and all of these runs pass only once in 2000 times.
 const MOST_REPEATS: u64 = 6;
-/// Maximum number of removals of single bytes that are each run again twice, in a minimization
-/// whose results are confirmed by three runs; if there are more removals, each is run again once.
-/// With few removals, one more run of each would prove little: a program that fails in every second
+/// Number of removals of single bytes up to which each of them is run again twice at the end, in a
+/// minimization whose result is confirmed by three runs. Of more removals, each is run again once.
+/// One more run of each would prove little of few removals: a program that fails in every second
 /// run could pass in all of them.
 const FEW: u64 = 5;
-/// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
-/// them then miss it more often than once in [`ODDS`] times.
+/// Maximum number of runs (votes) of one candidate of a flaky input. If the input fails so rarely
+/// that it would take more runs, a candidate that fails as rarely is missed more often than once in
+/// [`ODDS`] times.
 const MOST: u64 = 100;
 /// The number of runs of a candidate of a flaky input is chosen so that all of them miss the
 /// failure at most once in this many candidates that fail as often as the input.
 const ODDS: f64 = 1000.0;
 
-/// What the runs of the input before the search have shown: whether it fails, and how often a
-/// candidate must be run.
+/// What the runs of the input before the search have shown: more runs are needed, the input fails
+/// (with how often a candidate must be run), or it does not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
     /// It is still open whether the input fails: more runs of it are needed.
@@ -69,10 +71,10 @@ pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
     }
 }
 
-/// Judges the runs of the input before the search, counted in `rate`: whether it fails, or whether
-/// more runs are needed. `agreeing` runs are enough if all of them fail, and 20 if only some do. If
-/// none fails, 12 are enough, or 5 if one was `slow` (ended by the time limit, unless a hang is
-/// minimized).
+/// Decides from `rate`, the runs of the input before the search, whether it fails, or whether more
+/// runs are needed. If all runs fail, `agreeing` runs are enough. If only some fail, 20 are needed,
+/// to estimate how often the input fails. If none fails, it counts as not failing after 12 runs, or
+/// after 5 if one was `slow` (ended by the time limit, unless a hang is minimized).
 pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     let never = if slow { NEVER_SLOW } else { NEVER };
     match rate {
@@ -87,7 +89,8 @@ pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
 }
 
 /// Predicts how many more runs of the input are needed before the search, if they end like those
-/// counted in `rate`.
+/// counted in `rate`. `slow`: whether one was ended by the time limit; `agreeing`: number of runs
+/// that suffice if all of them fail.
 pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     let all = match rate {
         Rate { hits: 0, tries: 0 } => agreeing,
@@ -105,11 +108,11 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns how many of the `removals` (removals of single bytes that are proven not to fail) are
-/// run again at the end, and how many times each. The number is that of the runs that confirm the
-/// result of `executed` tests (of which `least` is the minimum), or one for every twenty tests if
-/// that is more, but at most all removals. Each is run again once or, if they are at most five,
-/// twice; if `least` is more than three, up to six times, the more often the fewer they are.
+/// Returns how many of the `removals` (single bytes whose removal is proven not to fail) are tested
+/// again after the search, and how often each. Their number is that of the runs that confirm the
+/// result ([`confirmations`] of `executed` tests and `least`), or one for every twenty tests if
+/// that is more, but at most all. Each is tested once, or twice if at most five are chosen; if
+/// `least` is more than three, up to six times, the more often the fewer they are.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);
@@ -129,8 +132,9 @@ fn votes(rate: Rate) -> u64 {
         .unwrap_or(MOST)
 }
 
-/// Returns the number x for which `votes` runs together miss a failure once in x times; the failure
-/// rate is taken as the lower end of the confidence interval of `rate`.
+/// Returns the number x such that `votes` runs of a failing text together miss the failure once in
+/// x times on average. The failure rate of a run is taken as the lower end of the confidence
+/// interval of `rate`.
 pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
     let silent = 1.0 - rate.lower_end();
     // Only products: logarithms differ between machines, and logs must not.

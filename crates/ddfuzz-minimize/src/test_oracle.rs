@@ -164,7 +164,8 @@ pub struct Script {
     seen: FileStamp,
 }
 
-/// How the file of an interestingness test compares with its content at the beginning.
+/// How the file of an interestingness test compares with its content at the beginning: the same,
+/// changed, or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptState {
     /// The content of the interestingness test's file is the same as at the beginning.

@@ -118,8 +118,8 @@ impl<T, R, F> Worker<'_, T, R, F> {
         self.goes_on().then(|| lock(self.tasks).next()).flatten()
     }
 
-    /// Returns true if this worker may go on, and false if it has to end; to be called within long
-    /// tasks. May wait while the workers of the pool are paused.
+    /// Returns true if this worker may continue its task, and false if it has to end; to be called
+    /// within long tasks. May wait while the workers of the pool are paused.
     pub fn goes_on(&self) -> bool {
         !self.over.load(Ordering::Relaxed) && (self.goes_on)()
     }
@@ -161,8 +161,8 @@ mod tests {
         Ok(())
     }
 
-    /// Runs the tasks 0 to 99 with [`echo`] on `jobs` workers; returns the result of the pool, and
-    /// the sum of all reports.
+    /// Runs the tasks 0 to 99 with [`echo`] on `jobs` workers, for tests; the task `bad`, if given,
+    /// fails. Returns the result of the pool, and the sum of all reports.
     fn sum(jobs: usize, bad: Option<u64>) -> (Result<(), u64>, u64) {
         let mut sum = 0;
         let pool = TaskPool::new(jobs, &|| true);

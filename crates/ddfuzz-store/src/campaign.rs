@@ -180,9 +180,10 @@ impl CampaignFile {
     }
 
     /// Adds the record of a campaign. If there is already a record of the same campaign, as in a
-    /// copy of an output directory, the lists of builds are united. All other fields are then those
-    /// of the directory's own campaign, or, for one of the `others`, those of the record whose JSON
-    /// text sorts first, so that the order of the calls does not matter.
+    /// copy of an output directory, the builds of both are united, and all other fields are those
+    /// of one record: for the directory's own campaign, the record that was there; for one of the
+    /// `others`, the record whose JSON text sorts first, so that the order of the calls does not
+    /// matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if let Some(own) = self.current.as_mut().filter(|own| own.id == campaign.id) {
             own.builds = united(std::mem::take(&mut own.builds), campaign.builds);
@@ -228,7 +229,8 @@ impl CampaignFile {
     }
 
     /// Copies the set of unchecked groups (those that are to be checked once more) from `build` to
-    /// all records of the same build in campaigns on the target that `now` records.
+    /// the records of the same build in all campaigns of the directory that are on the target
+    /// `now`.
     pub(super) fn set_unchecked(&mut self, now: &TargetRecord, build: &Build) {
         let all = self.others.iter_mut().chain(&mut self.current);
         for record in all
@@ -277,18 +279,18 @@ impl LastBuilds {
         self.of_campaigns.get(id)?.as_ref()
     }
 
-    /// Returns true if it is not known whether `entry` fails with the last build of its target,
-    /// although another entry of its group does ([`Build::doubts`]).
+    /// Returns true if it is open whether `entry` fails with the last build of its target: only
+    /// another entry of its group is known to do so ([`Build::doubts`]).
     pub fn doubts(&self, entry: &Entry) -> bool {
         self.of_entry(entry)
             .is_some_and(|build| build.doubts(entry))
     }
 
-    /// Returns the status of a group, given by the last build of each target on which inputs of the
-    /// group were found: the highest of these statuses, so that only a group that is fixed on each
-    /// of the targets is called fixed. [`Status::Unchecked`] if the group is to be checked once
-    /// more with one of these builds; `None` if it was not checked with one of them. Inputs whose
-    /// record names no known campaign count as found by the directory's own.
+    /// Returns the status of a group of crashes, by the last builds of all targets on which inputs
+    /// of the group were found: the highest status that one of these builds gives it, so that a
+    /// group is fixed only if all of them have fixed it. [`Status::Unchecked`] if one of these
+    /// builds is to check the group once more; `None` if one of them has not checked it. An input
+    /// whose record names no known campaign counts as found by the directory's own.
     ///
     /// # Errors
     /// When the group's entries cannot be read.
@@ -403,7 +405,8 @@ impl Build {
         self.groups.get(&kind)?.get(major).copied()
     }
 
-    /// Records the entry that has shown that its group fails as before with this build.
+    /// Records the entry (`minor`, `hash`) that has shown, when it was run with this build, that
+    /// its group (`kind`, `major`) fails as before.
     pub fn add_failing(&mut self, kind: Kind, major: &str, minor: &str, hash: &str) {
         let of_kind = self.failing.entry(kind).or_default();
         of_kind.insert(major.to_owned(), format!("{minor}/{hash}"));
@@ -435,8 +438,8 @@ impl Build {
     }
 
     /// Merges another record of the same build into this one. Unchecked groups and failing results
-    /// of both stay. If both have a status of a group, the higher one stays; if both name a failing
-    /// entry of a group, the one whose name sorts first stays.
+    /// of both stay. If both have a status of a group, the one that comes last in [`Status`] stays;
+    /// if both name a failing entry of a group, the one whose name sorts first stays.
     fn join(&mut self, other: Build) {
         for (kind, groups) in other.failing {
             let own = self.failing.entry(kind).or_default();
@@ -458,9 +461,9 @@ impl Build {
         }
     }
 
-    /// Raises the status of each group to the one in `other`, if `other` is a record of the same
-    /// program file and has a higher status of the group. A group without a status gets none: it
-    /// may have been found with this build.
+    /// Updates the statuses of groups by `other`, if that is a record of the same program file:
+    /// each status becomes the worse of both. Groups that have no status here get none, as they may
+    /// have been found with this build.
     fn raise(&mut self, other: &Build) {
         for (kind, groups) in &mut self.groups {
             for (major, status) in groups {

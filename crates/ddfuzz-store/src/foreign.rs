@@ -285,9 +285,9 @@ impl Layout {
         }
     }
 
-    /// Parses the file name of an input as one that another fuzzer gives to crash files; `None` if
-    /// no known fuzzer gives exactly such names. AFL++ names hangs and crashes without a signal
-    /// alike, so the parent folder (`hangs*` or another) decides.
+    /// Parses the name of a crash file as known fuzzers give it, and returns what it says; `None`
+    /// if no known fuzzer gives exactly such names. AFL++ gives hangs and crashes without a signal
+    /// the same names, so the name of the parent folder (`hangs*` or another) decides.
     pub fn read_name(self, path: &Path) -> Option<CrashName> {
         let name = path.file_name()?.to_str()?;
         let parsed = CrashName::parse(name).filter(|parsed| parsed.exact)?;
@@ -316,7 +316,8 @@ pub enum Fuzzer {
     LibFuzzer,
 }
 
-/// How the input failed in the fuzzer that found it, according to the file name.
+/// How the input failed in the fuzzer that found it, according to the file name: by a signal, a
+/// crash, a leak, or too much time or memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportedEnd {
     /// The other fuzzer reports that the program was killed by this signal (a Linux number).

@@ -64,8 +64,8 @@ impl Entry {
         self.build.get_or_init(logged).as_ref()
     }
 
-    /// Returns the blake3 hash of the log of the entry's minimization, by which a build's record
-    /// refers to the result of that minimization; `None` if there is no log.
+    /// Returns the blake3 hash of the log of the entry's minimization; `None` if there is no log. A
+    /// build's record names the result of a minimization by this hash.
     pub fn log_hash(&self) -> Result<Option<String>, StoreError> {
         PassingResults::log_hash(&self.folder)
     }
@@ -198,8 +198,8 @@ pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf,
 }
 
 /// Record (`passing.json`) of those minimizations of an entry whose results no longer fail, so that
-/// a merge does not take such a result from a copy of the entry. A merge also adds to the record
-/// each minimization that was archived in one of the directories for another reason than a merge.
+/// a merge does not bring such a result back from a copy of the entry. A merge of two directories
+/// adds each minimization that one of them has archived, unless an earlier merge has archived it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PassingResults {
     /// The blake3 hashes of the logs of the minimizations whose results no longer fail.
@@ -207,7 +207,8 @@ pub(super) struct PassingResults {
 }
 
 impl PassingResults {
-    /// Reads the record from an entry's folder; an empty record if the file is missing or damaged.
+    /// Reads the record of an entry's results that no longer fail (`passing.json`) from the entry's
+    /// folder; an empty record if the file is missing or damaged.
     pub(super) fn read(entry: &Path) -> Result<PassingResults, StoreError> {
         Ok(json::read_intact(&entry.join(layout::PASSING))?.unwrap_or_default())
     }
@@ -219,7 +220,7 @@ impl PassingResults {
         Ok(log.map(|log| blake3::hash(&log).to_hex().to_string()))
     }
 
-    /// Returns a record that names the minimizations of both records.
+    /// Returns a record that names the minimizations of both records, `self` and `other`.
     pub(super) fn united(mut self, other: PassingResults) -> PassingResults {
         self.logs.extend(other.logs);
         self
@@ -352,8 +353,8 @@ impl Minimized {
         self.flaky.is_some_and(|rate| rate.hits == 0)
     }
 
-    /// Returns the result without a claim: its crash was found to be flaky, with the failure rate
-    /// `rate`, so that the tests on which the claim rests prove nothing.
+    /// Returns this result without its claim, because its crash was found to be flaky, with the
+    /// failure rate `rate`: the tests on which the claim rests then prove nothing.
     pub(super) fn without_claim(self, rate: Rate) -> Minimized {
         Minimized {
             claim: Claim::BestSoFar.to_string(),
@@ -489,7 +490,8 @@ impl EntryRank {
     }
 }
 
-/// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input.
+/// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input. The
+/// entry with the least rank represents the minor key.
 pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 
 /// A group of crashes in the memory of the directory's writer: its record, and the ranks by which
@@ -607,9 +609,10 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses again which entry (stored input) is the best one of the minor key `minor`: that of
-    /// the lowest rank; of several, the one whose reproducer has the smallest bytes; of equal ones,
-    /// that with the smallest hash. `group` is the folder of the group.
+    /// Chooses again the best entry (stored input) of the minor key `minor`: the one of the least
+    /// [`EntryRank`] (proved minimal, with the minor key of the input as found, small). Of equal
+    /// ones, the one whose reproducer has the least bytes is the best, then the one with the least
+    /// hash. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

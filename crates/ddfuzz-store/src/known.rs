@@ -82,9 +82,9 @@ impl KnownGroups {
         self.stables.iter().any(|known| stable.starts_with(known))
     }
 
-    /// Returns true if the crash is muted by its stable key (made of function names), whatever its
-    /// major key is: the user's list contains the stable key, or another build of the program has
-    /// crashed with it in the output directory that is compared.
+    /// Returns true if the crash counts as known by its stable key (made of function names),
+    /// whatever its major key is: the user has muted this key, or the output directory that is
+    /// compared has such a crash of another build of the program.
     pub fn has_names(&self, crash: &Crash) -> bool {
         let stable = crash.keys.stable;
         let had = |stable: Key| self.had.has_names(&stable.to_string(), crash.build());
@@ -139,8 +139,8 @@ impl BaselineGroups {
     }
 
     /// Returns true if the compared output directory has crashes with this stable key (made of
-    /// function names), and none of them is known to be of the build with the id `build`. In one
-    /// build, the key does not identify a bug: two crash sites in one function are two bugs.
+    /// function names), unless one of them is of the build with the id `build`: within one build,
+    /// two crash sites in one function are two bugs, so this key does not identify a bug.
     pub fn has_names(&self, stable: &str, build: Option<&str>) -> bool {
         let other = |known: &Option<String>| known.is_none() || known.as_deref() != build;
         let builds = self.stables.get(stable);

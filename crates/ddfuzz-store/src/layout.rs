@@ -34,7 +34,8 @@ pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
 /// Name of the journal of `ddfuzz check` in an output directory.
 pub(super) const CHECKS: &str = "checks.jsonl";
-/// Name of the file that names the minimizations of an entry whose results pass.
+/// Name of the file in an entry's folder with the hashes of the logs of those minimizations whose
+/// results no longer fail (they pass with a newer build); a merge does not take such a result.
 pub(super) const PASSING: &str = "passing.json";
 /// Name of the file with the text of an explanation of the failure, which `ddfuzz explain` writes.
 pub(super) const EXPLANATION: &str = "explanation.txt";
@@ -80,9 +81,9 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of failure whose limits a run needs to show a failure of this kind and the
-    /// class `class`. For a flaky failure it is the kind of its class, so that a flaky hang is run
-    /// with the time limit of a hang; else it is this kind itself.
+    /// Returns the kind of failure whose limits a run needs to fail in this way: this kind, or if
+    /// it is flaky, the kind of the crash's class `class`. So a flaky hang is run with the time
+    /// limit of a hang.
     pub(crate) fn of_limits(self, class: &Class) -> Kind {
         match self {
             Kind::Flaky => Kind::of_class(class),

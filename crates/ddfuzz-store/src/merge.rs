@@ -388,9 +388,9 @@ impl EntryFiles<'_> {
     }
 }
 
-/// Compares two crash records (JSON texts) of one input; a merge keeps the lesser one: not damaged,
-/// then with the better origin, then with fewer arguments of the program, then the one whose text
-/// sorts first.
+/// Compares two crash records (JSON texts) of one input, of which a merge keeps the lesser one. A
+/// readable record is less than a damaged one; then the better origin decides, then fewer arguments
+/// of the program, and last the order of the texts.
 pub(super) fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
     let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());

@@ -31,10 +31,9 @@ impl TargetBuilds {
         self.all.iter().rposition(fails)
     }
 
-    /// Returns true if it is uncertain whether the last build's status of a group still holds. That
-    /// is so if only one directory has run the last build, and the other directory has run a
-    /// different build in the same second that gives the group a higher status (nearer to failing
-    /// as before).
+    /// Returns true if it is uncertain whether the last build's status of a group still holds: only
+    /// one directory has run the last build, and in the same second the other directory ran a
+    /// different build, which gives the group a higher status (nearer to failing as before).
     fn is_contested(&self, kind: Kind, major: &str) -> bool {
         let Some(last) = self.last() else {
             return false;
@@ -55,11 +54,10 @@ impl TargetBuilds {
         self.all.last()
     }
 
-    /// Returns true if the result of the minimization that becomes an entry's current one is still
-    /// to be run with the last build. Two conditions must hold: the newest build with which the
-    /// result is known to fail is older than the last one; and no directory that has this result
-    /// has checked the entry's group with the last build. False if there is no result, or if no
-    /// build is known with which it fails.
+    /// Returns true if the result that becomes an entry's current one in a merge still has to be
+    /// run with the last build: an older build is the newest one with which it is known to fail,
+    /// and neither of the directories that have this result has checked the entry's group with the
+    /// last build. False if there is no result, or if no build is known with which it fails.
     fn is_unchecked(&self, id: &EntryId, current: &CurrentMinimizations) -> bool {
         let (Some(last), Some(chosen)) = (self.last(), current.chosen()) else {
             return false;
@@ -113,9 +111,10 @@ impl MergedBuilds {
         MergedBuilds { all, rebuilt }
     }
 
-    /// Returns the builds of the target on which an entry was found, given the entry's folders in
-    /// both directories; `None` if its record names no campaign, or only one build of the program
-    /// is recorded.
+    /// Returns the builds of the target on which an entry was found. `from` and `into` are the
+    /// entry's folders in the merged directory and in the destination; the records there name the
+    /// entry's campaign. `None` if they name none, or if only one build of the target's program is
+    /// recorded.
     pub(super) fn target_of_entry(
         &self,
         from: &Path,
@@ -137,9 +136,9 @@ impl MergedBuilds {
         }))
     }
 
-    /// Returns the campaign file that the destination `into` gets by a merge of the directory
-    /// `from`. It contains the campaigns of both directories, and the last build of each target
-    /// names as unchecked the groups that are to be checked with it.
+    /// Returns the campaign file that the destination `into` gets when the directory `from` is
+    /// merged into it. It contains the campaigns of both directories. The last build of each target
+    /// lists, as unchecked groups, those that must be checked with it after the merge.
     pub(super) fn united(&self, from: &Path, into: &Path) -> Result<CampaignFile, StoreError> {
         let mut file = self.all.clone();
         if self.rebuilt.is_empty() {
@@ -166,10 +165,10 @@ impl MergedBuilds {
     }
 
     /// Returns the builds of an entry's target if the entry's group must be checked again after the
-    /// merge; else `None`. It must be checked again if the entry gets a result that is still to be
-    /// run with the last build, or if it is uncertain which build is the last one. For a flaky
-    /// crash, the first of these reasons counts only if the destination takes over the other
-    /// directory's result, because the group may have moved to `flaky/` after its check.
+    /// merge; else `None`. There are two reasons for a check: the entry gets a result that is still
+    /// to be run with the last build, or it is uncertain which build is the last one. For a flaky
+    /// crash, the first reason counts only if the destination takes over the other directory's
+    /// result, because the group may have moved to `flaky/` after its check.
     fn unchecked_with(
         &self,
         id: &EntryId,
@@ -189,8 +188,9 @@ impl MergedBuilds {
     }
 }
 
-/// Returns the size of an entry's input, in bytes. If the sizes of its copies in the two folders
-/// differ, one copy is cut off; the size of the intact one is returned.
+/// Returns the size, in bytes, of the input of an entry that both directories of a merge may have.
+/// If the sizes of the two copies differ, one of them was cut off, and the size of the other is
+/// returned.
 fn original_size(id: &EntryId, from: &Path, into: &Path) -> Result<u64, StoreError> {
     let path = |folder: &Path| folder.join(layout::ORIGINAL);
     let size = |folder: &Path| path(folder).metadata().ok().map(|facts| facts.len());

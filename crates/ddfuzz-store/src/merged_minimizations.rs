@@ -36,8 +36,8 @@ pub(super) struct Minimization {
 }
 
 impl Minimization {
-    /// Reads the minimization in an entry's folder: the current one, or, with `archived`, the one
-    /// whose files have this ending. `original`: size of the input.
+    /// Reads the minimization in an entry's folder, whose input has the size `original`: the
+    /// current one or, with `archived`, the one whose files have this ending.
     pub(super) fn read(
         folder: &Path,
         archived: Option<&str>,
@@ -141,8 +141,8 @@ impl Minimization {
     }
 }
 
-/// How far the minimization of an input has come, by which a merge chooses between the
-/// minimizations of the same input in two directories; the less one is better.
+/// How far the minimization of an input has come. Of two minimizations of the same input, in the
+/// directories that are merged, a merge keeps the one whose progress is less in this order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
     /// Whether the size that the result states is not that of the reproducer (or, without a
@@ -282,8 +282,8 @@ impl CurrentMinimizations {
         (!chosen.is_absent()).then_some(chosen)
     }
 
-    /// Returns true if the destination's current minimization after the merge is the same as that
-    /// of the directory that is merged into it.
+    /// Returns true if the merge leaves both directories with the same minimization: the one that
+    /// becomes current in the destination is that of the directory that is merged into it.
     pub(super) fn are_same(&self) -> bool {
         match self.chosen() {
             Some(chosen) => *chosen == self.theirs,
@@ -292,14 +292,16 @@ impl CurrentMinimizations {
     }
 }
 
-/// An archived minimization in an entry's folder, with the ending of the names of its files.
+/// An archived minimization of an entry, and the ending by which the names of its files differ from
+/// those of the current one.
 struct ArchivedMinimization {
     ending: String,
     minimization: Minimization,
 }
 
 impl ArchivedMinimization {
-    /// Returns whether a merge has archived the minimization, because another one was better.
+    /// Returns true if a merge has archived the minimization, because another one was better; false
+    /// if a rebuild of the program has.
     fn is_of_merge(&self) -> bool {
         self.ending == self.minimization.ending()
     }
@@ -336,9 +338,11 @@ pub(super) struct ArchiveChanges<'a> {
 }
 
 impl<'a> ArchiveChanges<'a> {
-    /// Finds the changes. The destination keeps its archived minimizations, adds those of the other
-    /// directory, and the current ones that are not chosen; it keeps none that another one makes
-    /// needless.
+    /// Finds what a merge changes in the archived minimizations of the entry in the destination,
+    /// from the entry's `current` minimizations in both directories. Added to the archive are those
+    /// of the directory that is merged, and the current ones of both that are not chosen as the new
+    /// current one. Those that tell nothing beyond another one are left out or, if an earlier merge
+    /// has archived them, removed.
     pub(super) fn of(current: &'a CurrentMinimizations) -> ArchiveChanges<'a> {
         let (ours, theirs) = (&current.our_archive, &current.their_archive);
         let replaced = [

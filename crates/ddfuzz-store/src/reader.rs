@@ -155,7 +155,8 @@ impl Reader {
         Ok(incomplete)
     }
 
-    /// Returns which files are left of the entries of a group none of which is complete.
+    /// Returns which files are left in a group that has no complete entry: inputs as they were
+    /// found, or only reproducers.
     pub fn incomplete_group(&self, kind: Kind, major: &str) -> Result<IncompleteGroup, StoreError> {
         let mut group = IncompleteGroup {
             kind,

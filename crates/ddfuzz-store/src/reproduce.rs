@@ -27,8 +27,8 @@ input=$here/minimized
 }
 "#;
 
-/// Shell code of `reproduce.sh` that makes a temporary directory, which is removed at the end, with
-/// a copy of the input and an empty working directory in it. It also disables core dumps.
+/// Shell code of `reproduce.sh` that prepares a run: makes a temporary directory with a copy of the
+/// input and an empty working directory, which is removed at the end, and disables core dumps.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -213,7 +213,9 @@ fn timeout_command(target: &Target) -> String {
     format!("timeout {foreground}-k 5 {seconds} ")
 }
 
-/// Generates the line of `reproduce.sh` that sets `$options`, the options for sanitizers.
+/// Generates the line of `reproduce.sh` that sets the shell variable `$options`: the sanitizer
+/// options of the run, such as whether leaks are reported, and the memory limit for an
+/// out-of-memory crash.
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
     let leaks = class.is_leak();
     let is_oom = kind == Kind::Oom;
@@ -286,9 +288,9 @@ fn quoted_twice(variable: &str, file: &str) -> Vec<u8> {
 }
 
 /// Generates the lines of `reproduce.sh` that run the program in gdb if the script's first argument
-/// is `gdb`. gdb's setting `exec-wrapper` gives the program its input and its limits. The
-/// environment variables are set by the lines `start` ([`start_in_gdb`]) if given, else by the
-/// words `variables` in front of gdb.
+/// is `gdb`. gdb's setting `exec-wrapper` gives the program its input and its limits. The program's
+/// environment is set by the shell lines `start` ([`start_in_gdb`]) or, without them, by
+/// `variables`, shell words that stand before the command `gdb`.
 fn gdb(
     kind: Kind,
     class: &Class,
@@ -344,8 +346,8 @@ fn stops_at(class: &Class) -> &'static [u8] {
     }
 }
 
-/// Generates the `env` command of `reproduce.sh` that sets the program's environment variables;
-/// empty if none is to be set.
+/// Generates the `env` command of `reproduce.sh` that sets the environment variables of the
+/// program, with those for sanitizer options if `sanitized`; empty if none is to be set.
 fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
     let own = channel::variables(target);

@@ -160,7 +160,8 @@ impl Store {
         )
     }
 
-    /// Notes that an entry of a group was stored, changed or moved.
+    /// Counts a change of a group: one of its entries was stored, changed or moved. Callers can so
+    /// ask which groups have changed since an earlier time.
     pub(super) fn note_change(&mut self, group: (Kind, String)) {
         self.changes += 1;
         self.changed.insert(group, self.changes);
@@ -208,9 +209,10 @@ impl Store {
         Ok(id)
     }
 
-    /// Sets the hash of the program that runs from now on, for a call that stores crashes without a
-    /// check of the groups with this build. If the hash is not that of the last recorded build,
-    /// crashes stored from now on tell nothing of that build.
+    /// Sets the hash of the program's build that runs from now on, for a call of ddfuzz that stores
+    /// crashes without checking the groups with this build first. If it is not the last recorded
+    /// build, a group whose crash occurs again is not recorded as failing with that build, but as
+    /// one to check again.
     pub fn runs_build(&mut self, blake3: &str) {
         self.running = Some(blake3.to_owned());
     }

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use crate::node::{Columns, Group, Node, Part};
 
-/// Searches `group`, but not the content of compressed nodes in it, for the first node that holds
-/// the number of columns of a picture ([`Node::Columns`]), and returns what that node holds; `None`
-/// if there is no such node.
+/// Returns the number of columns of a picture, as the first node of the kind [`Node::Columns`] in
+/// `group` holds it; `None` if there is no such node. The content of compressed nodes is not
+/// searched.
 pub fn columns(group: &Group) -> Option<Columns> {
     group.nodes.iter().find_map(|node| match node {
         Node::Columns(columns) => Some(*columns),
@@ -16,7 +16,7 @@ pub fn columns(group: &Group) -> Option<Columns> {
 }
 
 impl Columns {
-    /// Returns the bytes by which the number of columns is written in the file.
+    /// Returns the encoded number of columns: the bytes by which the file states it.
     pub fn write(&self) -> Vec<u8> {
         self.encoding.write(self.count as u64)
     }

@@ -22,9 +22,9 @@ pub struct Compacted {
 }
 
 impl Compacted {
-    /// Returns a document that has the parts of the document `inner`, and whose text is what
-    /// `write` makes of `inner`'s text. `None` if `write` cannot read the present text of `inner`,
-    /// or makes more than `most` bytes of it.
+    /// Returns a document with the parts of the document `inner`: its text is that of `inner`,
+    /// rewritten by `write` in as few bytes as possible. `None` if `write` cannot read the text of
+    /// `inner`, or makes more than `most` bytes of it.
     pub fn around(
         inner: Arc<dyn Document>,
         write: Write,

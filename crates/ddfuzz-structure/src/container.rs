@@ -47,9 +47,8 @@ impl Container {
     }
 }
 
-/// Returns a copy of `group` in which each number (length, offset, checksum, …) whose bytes in the
-/// file differ from those that would be computed for it became fixed bytes, which are never
-/// computed anew.
+/// Returns a copy of `group` in which numbers (lengths, offsets, checksums, …) that were wrong in
+/// the file stay as they are: they become fixed bytes, which are never computed anew.
 pub fn settle(mut group: Group) -> Group {
     let rendered = render(&group);
     fix(&mut group, &mut rendered.numbers());
@@ -206,8 +205,9 @@ fn with_least(group: &Group, groups: &HashSet<Label>) -> Group {
     }
 }
 
-/// Returns the tree with each group of nodes that is no larger than the number which states its
-/// place ([`Meaning::Place`]) moved into the place of that number, as TIFF stores short values.
+/// Returns the tree in which short groups of nodes stand in place of the number that states their
+/// place ([`Meaning::Place`]), as TIFF stores short values: those that have no more bytes than this
+/// number.
 fn inline(root: Group) -> Group {
     let mut places = Vec::new();
     list_places(&root, &mut places);
@@ -242,8 +242,9 @@ fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     }
 }
 
-/// Returns the tree without those groups of nodes whose labels (ids in the file's tree) are the
-/// first items of the pairs in `places`; puts these groups into `moved`, by their labels.
+/// Takes groups of nodes out of a tree: those whose labels (ids in the file's tree) stand first in
+/// the pairs of `places`. Puts them into `moved`, by their labels, and returns the rest of the
+/// tree.
 fn take_groups(
     mut group: Group,
     places: &[(Label, usize)],
@@ -263,8 +264,9 @@ fn take_groups(
     group
 }
 
-/// Returns the tree in which each group of nodes in `moved` takes the place of the number that
-/// stated where the group was; zeros after the group fill it up to the size of that number.
+/// Returns the tree in which each group of nodes in `moved` stands in place of the number that
+/// stated where the group was; zeros after the group pad its size to a multiple of the number's
+/// size.
 fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in group.nodes {
@@ -383,8 +385,10 @@ impl Removal<'_> {
         removal.without(root).0
     }
 
-    /// Returns true if `group`, which a traversal of the tree meets, is to be removed, else false.
-    /// If the group of nodes is of the removed kind, also counts it in `next`.
+    /// Returns true if `group` is to be removed: its index among the groups of the present kind, in
+    /// the order of a traversal of the tree, is one of those to remove, or it is deleted together
+    /// with a group that is gone. Else false. Must be called once for each group of the tree, since
+    /// it counts those of the kind.
     fn removes(&mut self, group: &Group) -> bool {
         let mut is_removed = matches!(group.part, Part::With(label) if self.gone.contains(&label));
         if self.kind.has(group) {
@@ -439,9 +443,9 @@ impl Removal<'_> {
     }
 }
 
-/// Returns a copy of `group` in which each payload (changeable bytes), in the order of the tree,
-/// has the next content that `next` yields, and true if any content differs from the old one.
-/// Compressed nodes whose content changes are compressed anew.
+/// Returns a copy of `group` in which the payloads (changeable bytes), in the order of the tree,
+/// get the contents that `next` yields, one after another; and true if any of them differs from the
+/// old one. Compressed nodes whose content changes are compressed anew.
 fn with_payloads<'a>(
     group: &Group,
     next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
@@ -476,9 +480,9 @@ fn with_payloads<'a>(
 }
 
 impl Packed {
-    /// Makes the compressed node of the bytes `packed` of a file. `bytes` are these bytes
-    /// decompressed, and `content` is the tree into which those were read; if that tree does not
-    /// give `bytes` again, a single payload (changeable bytes) takes its place.
+    /// Makes the node of compressed bytes of a file. `packed` are the compressed bytes, `bytes` the
+    /// decompressed ones, and `content` is the tree that was read from the latter. If that tree
+    /// does not give `bytes` again, a single payload (changeable bytes) takes its place.
     pub fn read(codec: Codec, content: Group, bytes: &[u8], packed: &[u8]) -> Packed {
         let label = content.label;
         let content = settle(content);
@@ -518,9 +522,9 @@ impl Packed {
         }
     }
 
-    /// Makes a compressed node of the tree `content`, as [`Packed::new`] does, compressed by the
-    /// method `codec`. Numbers outside of the node may state sizes and indices of groups of nodes
-    /// in its content ([`Linked::Into`]).
+    /// Makes a compressed node, compressed by the method `codec`, with the tree `content` as its
+    /// decompressed content. Numbers outside of the node may state sizes and indices of groups of
+    /// nodes in this content ([`Linked::Into`]).
     pub fn linked(codec: Codec, content: Group) -> Packed {
         let inside = render(&content).inside;
         Packed {
@@ -546,11 +550,11 @@ impl Packed {
     }
 }
 
-/// Returns a copy of `group` in which all compressed nodes are compressed anew and padded numbers
-/// are as short as they can be. Neighboring groups of nodes that are pieces of one payload (such as
-/// IDAT chunks of PNG) are joined, and the joined payload is decompressed if it is a zlib stream.
-/// Sets `changed` to true if `group` has anything of this kind; adds the number of decompressed
-/// bytes to `unpacked`.
+/// Returns a copy of `group` in which all compressed nodes are compressed anew and numbers take as
+/// few bytes as they can. Neighboring groups of nodes that are pieces of one payload (such as IDAT
+/// chunks of PNG) are joined, and the joined payload is decompressed if it is a zlib stream. Sets
+/// `changed` to true if `group` has compressed nodes, such pieces, or numbers that could be
+/// shorter; adds the number of decompressed bytes to `unpacked`.
 fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
@@ -638,8 +642,9 @@ fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     true
 }
 
-/// Bit that is set in the labels (ids in the file's tree) of groups of nodes which hold the
-/// decompressed content of joined payloads (changeable bytes); no number refers to these groups.
+/// Bit that distinguishes two labels (ids in the file's tree): that of a group of nodes with a
+/// compressed stream in its payloads (changeable bytes), and that of the stream's decompressed
+/// content. No number in the file refers to such content.
 const CONTENT: Label = 1 << 31;
 
 /// Returns the first payload (changeable bytes) in a group of nodes, or in the groups inside of it;

@@ -34,7 +34,8 @@ pub struct KnownLanguage {
     endings: &'static [&'static str],
 }
 
-/// What shows that a text is written in a language; this decides how few syntax errors it may have.
+/// What shows that a text is written in a language: the extension of its file's name, or only the
+/// text itself. This decides how few syntax errors it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
     /// The extension of the file's name says which language it is. More syntax errors are allowed
@@ -64,7 +65,7 @@ impl Evidence {
     }
 }
 
-/// Where the grammar of a language comes from.
+/// Where the grammar of a language comes from: it is built in, or loaded from a shared library.
 enum Source {
     /// A grammar that is linked into the program; the function returns it.
     BuiltIn(fn() -> Language),
@@ -72,7 +73,8 @@ enum Source {
     Loaded(Language),
 }
 
-/// Describes a language whose grammar is linked into the program.
+/// Describes a language whose grammar is linked into the program: its name, its grammar, the bytes
+/// that a text in it needs or begins with to be recognized, and the endings of its file names.
 const fn built_in(
     name: &'static str,
     language: fn() -> Language,

@@ -21,8 +21,8 @@ const LARGEST: usize = 1 << 16;
 /// Number of powers of two, from 1 on (1, 2, 4), of which one is drawn as the number of changes in
 /// one mutant.
 const STACK_POWERS: usize = 3;
-/// Number of powers of two, from 1 on (1 to 32), of which one is drawn as the number of copies of a
-/// repeated subtree.
+/// Number of powers of two, beginning with 1, from which the number of copies is drawn when a
+/// mutation repeats a subtree: 1, 2, 4, 8, 16 or 32 copies.
 const COPY_POWERS: usize = 6;
 
 /// Source of the randomness of mutations by structure: random numbers, and a mutator for bytes
@@ -45,8 +45,8 @@ enum How {
 }
 
 impl MutationParser {
-    /// Returns the parser for the structure of this name; `None` if there is none: the name is
-    /// unknown, or that of [`Structure::Binary`].
+    /// Returns the parser of inputs by the structure (grammar or file format) with the name `name`;
+    /// `None` if no structure has that name, and for the name of [`Structure::Binary`].
     pub fn named(name: &str) -> Option<MutationParser> {
         let how = if name == Structure::TEXT {
             How::Text(Arc::new(PlainText))
@@ -410,7 +410,8 @@ fn rewrite(group: &Group, edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>) -> G
     rewrite_noting(group, edit).0
 }
 
-/// Rewrites a group of nodes as [`rewrite`] does, and also returns true if any node was replaced.
+/// Replaces nodes of a group, at all depths, by those that `edit` returns for them; nodes for which
+/// it returns `None` stay. Returns the new group, and true if any node was replaced.
 fn rewrite_noting(
     group: &Group,
     edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>,

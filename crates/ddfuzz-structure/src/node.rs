@@ -97,8 +97,9 @@ pub enum Node {
     Packed(Packed),
 }
 
-/// The number of columns of a picture. The rows of the picture are the parts of one group of nodes;
-/// the pixels of a row are in the first group inside of the row.
+/// What a file says of the width of a picture, so that searches can delete columns: the number of
+/// columns, and where the rows are. Each part of a group of nodes is a row; its pixels are in the
+/// first group inside of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     /// How the number is encoded.
@@ -233,9 +234,9 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Returns which groups of tree nodes determine the number's value, by their labels (a label is
-    /// the id of a group in the tree of the file): both groups if there are two; the same group
-    /// twice if there is one; the first and the last group if there is a range of them.
+    /// Returns which groups of tree nodes determine the number's value, by their labels (ids in the
+    /// file's tree): its two groups; the same group twice if there is only one; the first and the
+    /// last group for a range of groups.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)
@@ -252,7 +253,8 @@ impl Meaning {
 }
 
 impl Group {
-    /// Makes a group of nodes that is not a part: it is deleted only with a group that contains it.
+    /// Makes a group of `nodes` with the label `label` (its id in the tree). It is no part: it is
+    /// deleted only together with a group around it.
     pub fn new(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             label,
@@ -264,7 +266,8 @@ impl Group {
         }
     }
 
-    /// Makes an item: a group of nodes that may stand in place of an item that contains it.
+    /// Makes an item of a nested format, such as an element of DER: a group of nodes that may stand
+    /// in place of an item that contains it.
     pub fn item(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             is_item: true,
@@ -272,7 +275,8 @@ impl Group {
         }
     }
 
-    /// Makes a part: a group of nodes that searches can delete by itself.
+    /// Makes a part, that is a group of `nodes` that searches can delete by itself; `label` is its
+    /// id in the tree.
     pub fn part(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             part: Part::Own,

@@ -270,8 +270,9 @@ impl Encoding {
         }
     }
 
-    /// Reads a number in decimal or octal digits, for the encodings that write these, as
-    /// [`read`](Encoding::read) does; `None` for all other encodings.
+    /// Reads a number that is written in digits (decimal, octal or hexadecimal, by this encoding)
+    /// at the beginning of `text`. Returns it with its size in bytes; `None` if there is none, and
+    /// for an encoding without digits.
     fn read_digits(self, text: &[u8]) -> Option<(u64, usize)> {
         match self {
             Encoding::Digits => {
@@ -360,7 +361,7 @@ fn varint_big(number: u64) -> Vec<u8> {
 }
 
 /// Reads a varint of SQLite ([`Encoding::VarintBig`]) at the beginning of `text`, and returns it
-/// with its size in bytes.
+/// with its size in bytes, 9 at most; `None` if the text ends before.
 fn read_varint_big(text: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0;
     for (index, byte) in text.iter().take(9).enumerate() {

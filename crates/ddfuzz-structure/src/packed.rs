@@ -29,7 +29,8 @@ const BLOCK: usize = 0xffff;
 /// instead of the best one, because the content is compressed again for each candidate.
 const QUICKLY: usize = 1 << 16;
 
-/// A compression method of parts of files.
+/// A compression method of parts of files: deflate, zlib, LZW of GIF or TIFF, PackBits, LZMA2, or
+/// zlib around rows that were subtracted from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Deflate without a header (RFC 1951).
@@ -197,7 +198,7 @@ impl Codec {
         }
     }
 
-    /// Writes `content` without compression, in the form of this method: in stored blocks of
+    /// Returns `content` without compression, in the form of this method: in stored blocks of
     /// deflate, with zlib's header and checksum for zlib, or in uncompressed chunks of LZMA2.
     fn store(self, content: &[u8]) -> Vec<u8> {
         let mut stored = match self {
@@ -231,14 +232,15 @@ fn read(decoder: &mut dyn Read, content: &mut Vec<u8>, limit: u64) -> Option<()>
     (content.len() as u64 <= limit).then_some(())
 }
 
-/// Filter type of rows from which nothing is subtracted.
+/// Filter type of PNG and PDF for rows of compressed data whose bytes are stored as they are.
 const PLAIN_ROW: u8 = 0;
-/// Filter type of rows from which the row above is subtracted.
+/// Filter type of PNG and PDF for rows of compressed data from whose bytes those of the row above
+/// were subtracted.
 const ABOVE_ROW: u8 = 2;
 
 /// Undoes the row filters of `rows`, each a filter type and `columns` bytes, and appends the
-/// resulting bytes to `content`; `None` if a row has another filter type than the two that are
-/// known.
+/// resulting bytes to `content`. `None` if a row has another filter type than the two that are
+/// known; else `Some`.
 fn unpredict(content: &mut Vec<u8>, rows: &[u8], columns: usize) -> Option<()> {
     let mut above = vec![0; columns];
     for row in rows.chunks(columns.checked_add(1)?) {
@@ -299,7 +301,7 @@ fn pack_lzma(content: &[u8], dictionary: u32) -> Option<Vec<u8>> {
     writer.finish().ok()
 }
 
-/// Writes bytes as chunks of LZMA2 that are not compressed; the first one resets the dictionary.
+/// Returns bytes as chunks of LZMA2 that are not compressed; the first one resets the dictionary.
 fn store_lzma(content: &[u8]) -> Vec<u8> {
     let mut stored = Vec::new();
     for (index, chunk) in content.chunks(1 << 16).enumerate() {

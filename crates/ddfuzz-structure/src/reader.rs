@@ -59,8 +59,8 @@ pub enum Field {
     Pad(u8, usize),
 }
 
-/// What a number in a record states about a span (range of fields of a record), which is given by
-/// its number.
+/// What a number in a record states about a span (a range of fields of the record): its length, how
+/// many records it has, or its checksum. The span is given by its number in the record.
 #[derive(Clone, Copy)]
 pub enum Stated {
     /// The number states the size, in bytes, of the span (range of fields of a record) with this
@@ -345,10 +345,10 @@ impl Reader {
         Some(at)
     }
 
-    /// Returns the meaning of `number`, which was read at offset `at` of `text`: the length, count
-    /// or checksum of a span (range of fields of a record), as `stated` says, plus the constant
-    /// `bias`. If it is a length, the span will end after as many bytes. `None` if the span cannot
-    /// have this length.
+    /// Returns what the `number` read at offset `at` of `text` means: as `stated` says, the length,
+    /// count or checksum of a span (a range of fields of a record); a length or count is the number
+    /// minus `bias`. A length also decides where the span ends. `None` if the span cannot have this
+    /// length.
     fn state(
         &mut self,
         stated: Stated,
@@ -392,8 +392,9 @@ impl Reader {
         })
     }
 
-    /// Returns the label (id in the file's tree) of the span with the number `id`, a range of
-    /// fields of `record`; makes a new label if the span has none yet.
+    /// Returns the label (id in the file's tree) of the span `id` of a record: the fields from one
+    /// place to another, whose length, count or checksum the record states. Makes a new label if
+    /// the span has none yet.
     fn label_of(&mut self, id: u8, record: &mut Record) -> Label {
         match record.labels.iter().find(|(known, _)| *known == id) {
             Some((_, label)) => *label,
@@ -479,17 +480,16 @@ impl Reader {
     }
 }
 
-/// Returns true if a number in the file states the length of the span with the number `id` (a range
-/// of fields of a record): either the length was recorded in `record`, or the span ends (at offset
-/// `end`) before the span around it does (at `around`). Returns false if the span ends where its
-/// fields end.
+/// Returns true if the length of the span with the number `id` (a range of fields of a record) is
+/// known before its fields are read: a number in `record` has stated it, or the span ends at `end`,
+/// before the end `around` of what contains it. False if the span ends where its fields do.
 fn length_is_known(id: u8, record: &Record, end: usize, around: usize) -> bool {
     record.lengths.iter().any(|(known, _)| *known == id) || end < around
 }
 
-/// Appends the padding that brings the size of the span with the number `id` (a range of fields of
-/// a record) to a multiple of `align` bytes, and returns the size of the padding in bytes. Padding
-/// that is not all zeros becomes fixed bytes. Returns 0, without a node, if `rest` is too short, or
+/// Appends the padding after a span (a range of fields of a record): it brings the size of the span
+/// with the number `id` to a multiple of `align` bytes. Padding that is not all zeros becomes fixed
+/// bytes. Returns the size of the padding in bytes; 0, without a node, if `rest` is too short, or
 /// if no number has stated the length of the span.
 fn pad(id: u8, align: usize, rest: &[u8], record: &Record, nodes: &mut Vec<Node>) -> usize {
     let length = record.lengths.iter().find(|(known, _)| *known == id);

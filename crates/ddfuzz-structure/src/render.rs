@@ -216,7 +216,8 @@ impl<'a> Renderer<'a> {
     }
 
     /// Returns the compressed bytes of a node. If its content depends on groups of nodes outside
-    /// ([`Linked::Outwards`]), these are the bytes that the last round of writing has found.
+    /// ([`Linked::Outwards`]), they are those that the last round of writing the file has
+    /// computed; before the first round, those of the original file.
     fn packed<'b>(&'b self, packed: &'b Packed) -> &'b [u8] {
         let found = self.packs.get(&packed.content.label);
         match packed.linked {
@@ -229,9 +230,9 @@ impl<'a> Renderer<'a> {
         self.sizes.get(&label).copied().unwrap_or_default()
     }
 
-    /// Returns bytes that hold the place of a number while groups of nodes are written, of the size
-    /// that the number will have. Only lengths and counts of groups that were already measured have
-    /// their final value; other numbers are written again later.
+    /// Returns the bytes that are written for a number at first, as many as the number takes in the
+    /// file. Lengths and counts of groups that were already measured have their final value; other
+    /// numbers get it later, when all places in the file are known.
     fn number(&self, number: &Number) -> Vec<u8> {
         if is_elastic(number) {
             let key = (number.encoding, number.meaning, number.bias);

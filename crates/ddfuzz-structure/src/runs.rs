@@ -19,7 +19,8 @@ pub struct Runs {
     pub form: RunForm,
 }
 
-/// How runs of numbers are written in a file.
+/// How a file writes runs of successive numbers (first number and length): each run in front of its
+/// first row, or all in one list.
 #[derive(Clone, Debug)]
 pub enum RunForm {
     /// The text stands in front of the row with this index (from 0). If a run begins with that row,
@@ -65,17 +66,18 @@ impl Runs {
         }
     }
 
-    /// Returns true if the row at `index` continues a run: the row before it was not deleted, as
-    /// `has` says, and its number is lower by one. Returns false if a new run begins with the row
-    /// at `index`.
+    /// Returns true if the row at `index` continues a run of successive numbers: the row before it
+    /// still exists (`has` returns true for its index), and has the number one lower. Returns false
+    /// if a new run begins with this row.
     fn continues(&self, index: usize, has: &impl Fn(usize) -> bool) -> bool {
         let before = index.checked_sub(1).filter(|before| has(*before));
         before
             .is_some_and(|before| self.numbers[before].checked_add(1) == Some(self.numbers[index]))
     }
 
-    /// Returns the text for the run that begins with the row at `index`: its first number and its
-    /// length. `has` returns true for the indices of rows that were not deleted.
+    /// Returns the text that states the run of successive numbers which begins with the row at
+    /// `index`: its first number and its length, as in `5 3`. `has` returns true for the index of a
+    /// row that was not deleted.
     fn run(&self, index: usize, has: &impl Fn(usize) -> bool) -> String {
         let rest = index + 1..self.numbers.len();
         let follow = rest.take_while(|next| has(*next) && self.continues(*next, has));

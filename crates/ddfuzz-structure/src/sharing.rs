@@ -56,8 +56,8 @@ impl<'a> Regions<'a> {
     }
 }
 
-/// Appends to `targets` the labels (ids in the file's tree) of all groups of nodes whose offset a
-/// number in `group` states.
+/// Finds the numbers in `group`, and in the groups inside of it, that state the offset of a group
+/// of nodes, and appends the labels (ids in the file's tree) of these stated groups to `targets`.
 fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     for node in &group.nodes {
         match node {
@@ -72,9 +72,9 @@ fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     }
 }
 
-/// Appends to `regions` the regions inside of `group`: groups of nodes whose labels (ids in the
-/// file's tree) are in `targets`, which is sorted, and that contain neither deletable groups nor
-/// compressed nodes. Does not look for regions inside of a region.
+/// Appends to `regions` the regions inside of `group`. A region is a group of nodes whose label (id
+/// in the file's tree) is in `targets`, which is sorted, and that contains neither deletable groups
+/// nor compressed nodes. Does not look for regions inside of a region.
 fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a Group>) {
     for node in &group.nodes {
         let Node::Group(inner) = node else {
@@ -109,8 +109,8 @@ fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     }
 }
 
-/// State of a traversal that removes a region from the tree of a file, and lets the offsets that
-/// referred to it refer to another region.
+/// What is needed while a region is removed from the tree of a file, node by node, so that the
+/// offsets that stated its place state that of another region instead.
 struct Share<I> {
     region: Label,
     /// Label (id in the file's tree) of the region to which offsets refer in place of the removed
@@ -147,9 +147,10 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         })
     }
 
-    /// Returns a copy of `node` with changed offsets, in two layers of `Option`: `Some(None)` if
-    /// the node is the removed region, so that nothing takes its place; `None` if the region cannot
-    /// be removed, because the node is a copy, padding or flags that depend on it.
+    /// Returns a copy of `node` in which offsets no longer refer to the removed region. The result
+    /// is `Some(None)` if `node` is that region itself, so that nothing takes its place; `None` if
+    /// the region cannot be removed, because the node is a copy, padding or flags that depend on
+    /// it.
     fn node(&mut self, node: &Node) -> Option<Option<Node>> {
         Some(Some(match node {
             Node::Group(inner) if inner.label == self.region => {

@@ -35,8 +35,8 @@ pub(crate) struct Trace {
 /// ones, only if the target has no handler for the signal.
 const FREE_SNAPSHOTS: u32 = 16;
 
-/// Maximum number of crash signals of one thread, the last ones at which no snapshot was taken,
-/// whose cause and registers are kept.
+/// Maximum number of crash signals per thread that are remembered (cause and registers) because no
+/// snapshot was taken at them; when there are more, the oldest ones are dropped.
 const NOTED: usize = 8;
 
 /// A crash signal at which no snapshot was taken, because the target handles it.
@@ -277,8 +277,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Keeps cause and registers of a crash signal of the thread `tid` at which no snapshot is
-    /// taken: if the target's handler of the signal ends the process, the snapshot is made from
+    /// Keeps cause and registers of a crash signal of the thread `tid` that the target handles, so
+    /// that no snapshot is taken yet: if the handler ends the process, the crash is described by
     /// them.
     fn note_handled(&mut self, tid: Pid, cause: Cause) {
         let Ok(registers) = Registers::of(tid) else {
@@ -313,9 +313,9 @@ impl<'a> Tracer<'a> {
     }
 
     /// Returns true if `later`, a new snapshot of the thread `tid` of the process `process`, shows
-    /// only a consequence of the event in the last snapshot of this process, such as an abort in
-    /// the target's signal handler. Returns false if that snapshot is of another thread, or there
-    /// is none.
+    /// only a consequence of the event in this process's last snapshot, such as an abort in the
+    /// target's signal handler. Returns false if the last snapshot is of another thread, or if
+    /// there is none.
     fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
         let Some((thread, earlier)) = self.last.get(&process) else {
             return false;

@@ -227,10 +227,10 @@ pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnosti
     }
 }
 
-/// Computes the keys of a Rust or Go panic, which its source location identifies better than stack
-/// frames; `None` if `class` is not that of a panic, or no panic message was printed. `depth` is
-/// the number of stack frames in the minor key; `backtrace` is the stderr of a second run with
-/// `RUST_BACKTRACE`.
+/// Computes the keys of a Rust or Go panic from the source location that its message in
+/// `diagnostics` names, which identifies it better than stack frames; `None` if `class` is not that
+/// of a panic, or there is no such message. `depth` is the number of stack frames of `snapshot` in
+/// the minor key; `backtrace` is the stderr of a second run with `RUST_BACKTRACE`.
 pub fn classify_panic(
     class: Class,
     snapshot: Option<&Snapshot>,
@@ -316,11 +316,11 @@ pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
     is_known_own(own, snapshot).then_some(&snapshot.frames[..])
 }
 
-/// Returns the text that identifies a Rust panic in its keys: its source location `panic.location`,
-/// if that is outside of the standard library; else the first location outside of the library in
-/// `backtrace`; else `panic.location` with the innermost user frame of `stack`, if that certainly
-/// is user code; else `panic.location` with the function in the backtrace and the message without
-/// numbers.
+/// Returns the text that identifies a Rust panic in its keys, the first of these that is known: its
+/// source location `panic.location`, unless that is in the standard library; the first location
+/// outside of the library in `backtrace`; `panic.location` with the innermost user frame of
+/// `stack`, if that certainly is user code; `panic.location` with the function in the backtrace and
+/// the message without numbers.
 pub(crate) fn panic_place(
     panic: &RustPanic,
     backtrace: Option<&[u8]>,

@@ -413,7 +413,8 @@ impl Frame {
 /// Version of the schema of crash records (`crash.json`).
 const SCHEMA: u32 = 1;
 
-/// Facts about a crashed run that go into the crash record, other than its stack and keys.
+/// What goes into a crash record about the run that crashed, besides stack and keys: how it was
+/// made and ended, its limits and messages.
 pub(crate) struct Run<'a> {
     /// How the crashed run ended: by a signal, with an exit status, or by exceeding a limit.
     pub ended: Ended,
@@ -503,9 +504,10 @@ pub(crate) fn record(
 }
 
 /// Returns the names of the user functions on the stack of a crash, innermost first, up to the
-/// first function without a name; the stable key is computed from them. An inlined function counts
-/// as the function that contains it. The one exception is the first frame if it has an endless loop
-/// (`has_loop`): the innermost inlined function counts, because it contains the loop.
+/// first function without a name; the stable key is computed from them. For an inlined function,
+/// the name is that of the function that contains it; but if the crash has an endless loop
+/// (`has_loop`), the first name is that of the innermost inlined function, because it contains the
+/// loop.
 fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -> Vec<&'a str> {
     let own = normalised.own.iter();
     let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);

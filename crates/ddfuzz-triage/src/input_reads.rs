@@ -25,7 +25,8 @@ use ddfuzz_exec::{ExecError, Run, Traced, lives};
 /// bytes. At most [`DEPTH`] frames, of the program's own modules only.
 pub type ReadStack = Vec<(Arc<str>, u64)>;
 
-/// Maximum number of stack frames that are kept for each time that a program read its input.
+/// Maximum number of stack frames that are kept of each call stack at which a program read its
+/// input.
 pub const DEPTH: usize = 8;
 
 /// The call stacks at which a program read from its input in one run.

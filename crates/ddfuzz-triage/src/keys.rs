@@ -204,10 +204,10 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
 }
 
 /// Returns the functions of the endless recursion in a stack overflow, sorted; if there is none,
-/// the innermost function. Of the functions that occur at least [`RECURRING`] times on the stack,
-/// let F be the one with the innermost frame. The functions of the recursion are those that occur
-/// at least [`RECURRING`] times from the innermost frame up to the outermost frame of F. A
-/// recursive function further out, such as a parser that called them, does not count.
+/// the innermost function. Let F be the innermost function with at least [`RECURRING`] calls on the
+/// stack: the recursion consists of all functions with so many calls between the top of the stack
+/// and the outermost call of F. A recursive function further out, such as a parser that called F,
+/// does not count.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
     let function = |index: &usize| function_id(&snapshot.frames[*index]);

@@ -132,8 +132,8 @@ impl Mapping {
         self.inode != 0
     }
 
-    /// Checks whether the process may read, write or execute the mapped memory; false for a guard
-    /// region.
+    /// Returns true if the process may use the mapped memory at all: read, write or execute it.
+    /// False for a guard region.
     pub fn is_accessible(&self) -> bool {
         self.readable || self.writable || self.executable
     }

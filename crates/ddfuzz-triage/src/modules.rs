@@ -141,15 +141,15 @@ impl ModuleCache {
         }
     }
 
-    /// Takes the cache out, and leaves an empty one with the same settings.
+    /// Returns this cache, and leaves an empty one with the same settings in its place.
     pub(crate) fn take(&mut self) -> ModuleCache {
         let empty = ModuleCache::new(self.dropped.clone());
         std::mem::replace(self, empty)
     }
 
-    /// Records the executable that `process` runs now as the target's own, whose module is named
-    /// `exe`. Other executables keep their names, so that their offsets are not confused with the
-    /// target's.
+    /// Records that the executable which `process` runs now is the target's own: its module gets
+    /// the name `exe`. Modules of other executables are named by their files, so that their offsets
+    /// are not confused with the target's.
     pub(crate) fn know_target(&mut self, process: Pid) {
         self.target = Source::Live(process).executable();
     }
@@ -327,9 +327,9 @@ fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_os_str() == "[vdso]"
 }
 
-/// Returns the path of the file in whose mapping the program's entry point lies, which is the main
-/// executable. Device and inode are not compared, because some file systems show different ones in
-/// maps and metadata.
+/// Returns the path of the main executable: of the file in whose mapping the program's entry point
+/// lies. Device and inode are not compared, because some file systems show different ones in maps
+/// and metadata. `None` if the entry point is unknown, or not in a mapping.
 fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
     let mapping = maps.find(source.entry()?);
     mapping.map(|mapping| mapping.path.clone())
@@ -337,7 +337,7 @@ fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
 
 /// Returns the identity of the file of a mapping, and a path at which it can be read: its own path
 /// if that still is the same file, else the kernel's link to the deleted or replaced file. `None`
-/// for a mapping without a file, and where the file is gone.
+/// for a mapping without a file, or if the file is gone. `is_main`: it is the main executable.
 fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
     if !mapping.is_file() {
         return None;
@@ -413,8 +413,9 @@ impl Source {
         })
     }
 
-    /// Returns the path of the kernel's link (in `/proc`) to the file of a mapping, which works for
-    /// deleted files too; `None` for a process that has ended.
+    /// Returns a path in `/proc` by which the kernel gives access to the file of `mapping`, even if
+    /// it was deleted; `is_main`: whether it is the main executable. `None` for a process that has
+    /// ended.
     pub(crate) fn kept(&self, mapping: &Mapping, is_main: bool) -> Option<PathBuf> {
         let Source::Live(tid) = self else {
             return None;

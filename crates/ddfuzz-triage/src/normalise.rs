@@ -122,8 +122,8 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
     exported_on_top(snapshot).any(|name| functions.contains(&name))
 }
 
-/// Returns the known names of the functions of the runtime frames (C library, sanitizer) on top of
-/// the innermost user frame.
+/// Returns the names of the functions whose frames are on top of the innermost user frame: frames
+/// of the runtime (C library, sanitizer). Frames whose function is unknown are left out.
 fn exported_on_top(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
     let frames = snapshot.runtime_on_top().iter();
     frames.filter_map(|frame| frame.exported.as_deref())
@@ -143,9 +143,9 @@ fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
 /// Maximum number of functions in the cycle of a recursion whose repetitions are folded.
 const LONGEST_CYCLE: usize = 10;
 
-/// Folds recursion in a list of stack frames: adjacent repetitions of a cycle of 1 to 10 frames
-/// become one, shortest cycles first, so that the depth of the recursion does not matter. `same`:
-/// whether two frames count as equal.
+/// Returns a list of stack frames in which recursion is folded: adjacent repetitions of a cycle of
+/// 1 to 10 frames become one, shortest cycles first, so that the depth of the recursion does not
+/// matter. `same`: whether two frames count as equal.
 pub fn fold_cycles<T>(mut frames: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<T> {
     for length in 1..=LONGEST_CYCLE {
         let mut folded: Vec<T> = Vec::with_capacity(frames.len());

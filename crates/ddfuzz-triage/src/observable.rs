@@ -124,9 +124,10 @@ pub fn program_build_id(path: &Path) -> std::io::Result<Option<Arc<str>>> {
     Ok(build_id(&read_program(path)?))
 }
 
-/// Returns the reason why passing runs of the program at `path`, whose build id is `id`, do not
-/// show that `crashes` are fixed, if it is the very build that crashed: all of them happened in
-/// code of that build's main program. `None` if one did not, or if its build is unknown.
+/// Returns the reason why passing runs of the program at `path` do not show that `crashes` are
+/// fixed, if it is the very build that crashed: its build id is `id`, and all crashes happened in
+/// code of the main program of the build with this id. `None` if one did not, or if its build is
+/// unknown.
 pub fn same_build<'a>(
     (path, id): (&Path, &str),
     mut crashes: impl Iterator<Item = &'a Crash>,

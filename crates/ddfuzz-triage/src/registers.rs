@@ -6,8 +6,8 @@ use nix::unistd::Pid;
 
 use crate::fault::Address;
 
-/// The registers of a stopped thread, with the program counter and the stack, frame and link
-/// registers apart.
+/// The registers of a stopped thread: all general ones by name and, as separate fields, the program
+/// counter and the stack, frame and link registers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
     /// Program counter of the thread: address of the current instruction.

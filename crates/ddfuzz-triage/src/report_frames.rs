@@ -13,8 +13,8 @@ use crate::runtime_modules::{is_runtime_module, is_runtime_symbol};
 use crate::snapshot::{Control, End, Event, Owner, RawFrame, Snapshot, Trust};
 use ddfuzz_exec::Ended;
 
-/// Maximum number of frames that are converted of an allocation or free stack in a sanitizer's
-/// report.
+/// Maximum number of frames that are converted of a stack in a sanitizer's report that tells where
+/// memory was allocated or freed.
 const SITE: usize = 32;
 
 /// Maximum size in bytes of a program or library that is read to convert the frames of a
@@ -54,12 +54,11 @@ impl ReportFrames {
         self.module(&program, false)
     }
 
-    /// Combines the snapshot of a process with the sanitizer's report that the process wrote.
-    /// Returns the snapshot with the stack frames that identify the bug, and whether these come
-    /// from the report (true) or from the stack walk (false). The walked frames stay if they
-    /// contain the innermost user frame of the report, and all frames inside of that one then count
-    /// as runtime; else the report's frames replace them. A walk from a deadly signal itself always
-    /// stays.
+    /// Combines the snapshot of a process with the sanitizer's `report` that the process wrote.
+    /// Returns the snapshot with the stack frames that identify the bug, and true if they are those
+    /// of the report, false if they come from the stack walk. The walked frames are taken if they
+    /// contain the innermost user frame of the report (frames inside of that one then count as
+    /// runtime), if the report has no user frame, or if the walk began at the deadly signal itself.
     pub(crate) fn join(
         &mut self,
         snapshot: Option<Box<Snapshot>>,
@@ -202,8 +201,9 @@ impl ReportFrames {
         module
     }
 
-    /// Parses the ELF file at `path`; `None` where there is none. Reports are hostile text: the
-    /// path need not be a module, nor even a file.
+    /// Parses the ELF file at `path`, which a sanitizer's report names; `runtime`: whether it is a
+    /// runtime module (C library …). `None` if the path is relative, or leads to no file of usual
+    /// size, since reports are hostile text; an empty module if the file is no ELF file.
     fn parse(&self, path: &Path, runtime: bool) -> Option<Arc<Module>> {
         let facts = std::fs::metadata(path).ok()?;
         if !path.is_absolute() || !facts.is_file() || facts.len() > LARGEST {

@@ -221,7 +221,8 @@ impl ReportObject {
 /// report.
 const LONGEST: usize = 256;
 
-/// A parsed line of a sanitizer's report that tells which object was accessed.
+/// A parsed line of a sanitizer's report that tells which object was accessed: it describes the
+/// object, or names the stack frame that has it as a variable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ObjectLine {
     /// The line says that the accessed object is a variable of the function in the next stack frame
@@ -232,8 +233,8 @@ pub(crate) enum ObjectLine {
     Object(Box<ReportObject>),
 }
 
-/// Parses a line of a sanitizer's report that tells which object was accessed; `None` for other
-/// lines.
+/// Parses a line of a sanitizer's report that tells which object was accessed. Returns the object,
+/// or that it is a variable of the function in the next stack frame; `None` for other lines.
 pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     if line.starts_with("Address ") && line.contains(" is located in stack of ") {
         return line.contains(" in frame").then_some(ObjectLine::InFrame);
@@ -250,7 +251,7 @@ pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
 }
 
 /// Parses a line of a sanitizer's report about a stack variable: `[32, 64) 'name' (line 26) <==
-/// Memory access at offset 64 overflows this variable`.
+/// Memory access at offset 64 overflows this variable`. `None` for other lines.
 fn variable(line: &str) -> Option<ReportObject> {
     let (range, rest) = line.strip_prefix('[')?.split_once(") '")?;
     let (named, access) = rest.split_once(" <== Memory access at offset ")?;
@@ -271,9 +272,9 @@ fn variable(line: &str) -> Option<ReportObject> {
     })
 }
 
-/// Parses two parts of a line of a sanitizer's report about a global variable: `where_to` such as
-/// `0 bytes to the right of`, and `rest` such as `table' defined in 'obj.c:7:5' (0x55d0) of size
-/// 16`.
+/// Reads from a line of a sanitizer's report which global variable an access has missed. `where_to`
+/// is the distance, such as `0 bytes to the right of`; `rest` names the variable, such as `table'
+/// defined in 'obj.c:7:5' (0x55d0) of size 16`. `None` if `rest` does not have this form.
 fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
     let (name, rest) = rest.split_once("' defined in '")?;
     let (place, rest) = rest.split_once('\'')?;
@@ -289,7 +290,7 @@ fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
 }
 
 /// Parses a line of a sanitizer's report about a heap block: `0 bytes to the right of 10-byte
-/// region [0x602000000010,0x60200000001a)`.
+/// region [0x602000000010,0x60200000001a)`. `None` for any other line.
 fn block(text: &str) -> Option<ReportObject> {
     let (before, _) = text.split_once("-byte region [")?;
     let (where_to, size) = before.rsplit_once(' ')?;

@@ -83,8 +83,8 @@ pub fn is_runtime_symbol(symbol: &str) -> bool {
     })
 }
 
-/// Functions by which programs abort themselves. Unlike aborts by heap and stack checks, such
-/// aborts do not depend on memory layout.
+/// Functions that a program calls to abort itself, such as `abort`. Whether it calls them does not
+/// depend on the layout of its memory, unlike an abort by a check of the heap or the stack.
 const ABORTING: [&str; 6] = [
     "abort",
     "raise",
@@ -104,13 +104,15 @@ const ENDING: [&str; 5] = [
     "__chk_fail",
 ];
 
-/// Checks by its symbol name whether a program aborts itself by calling a function.
+/// Returns true if the function with the name `symbol` is one by which programs abort themselves,
+/// such as `abort` or `__assert_fail`.
 pub fn is_abort(symbol: &str) -> bool {
     ABORTING.contains(&symbol)
 }
 
-/// Checks by its symbol name whether a program ends itself, or throws an exception, by calling a
-/// function, and has not failed in it.
+/// Checks by the name of a function whether a call of it ends the program or throws an exception on
+/// purpose. A signal inside of it then comes from the caller's decision, not from a fault in the
+/// function.
 pub fn ends_program(symbol: &str) -> bool {
     is_abort(symbol) || ENDING.contains(&symbol) || symbol.contains("throw")
 }

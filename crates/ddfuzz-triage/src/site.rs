@@ -158,8 +158,8 @@ const RUNNERS: [&str; 4] = [
     "/honggfuzz-0.",
 ];
 
-/// Names of the functions by which crates that run fuzzing harnesses call the harness. The names
-/// decide in programs without line information.
+/// Names of the functions by which crates for fuzzing in Rust call the user's harness. In programs
+/// without line information, these functions are recognized by their names.
 const RUNS: [&str; 2] = ["rust_fuzzer_test_input", "test_input_wrap"];
 
 /// Name of the function that the macro `fuzz_target!` of cargo-fuzz defines.
@@ -181,8 +181,8 @@ pub fn short_function(name: &str) -> String {
     folded(name)
 }
 
-/// Replaces the generic arguments in the name of a function by `<…>`. A leading type (`<A<B> as
-/// C>::f`) and C++ operators that contain `<` or `>` are kept.
+/// Returns the name of a function with `<…>` in place of its generic arguments. A leading type
+/// (`<A<B> as C>::f`) and C++ operators that contain `<` or `>` are kept.
 fn folded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;

@@ -70,7 +70,8 @@ pub enum End {
     None,
 }
 
-/// How control flow reached the program counter of a crashed thread.
+/// How control flow reached the program counter of a crashed thread: normally, by a call or jump to
+/// an invalid address, or by a return on a smashed stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
     /// Control flow reached the program counter normally, without an invalid call, jump or return.

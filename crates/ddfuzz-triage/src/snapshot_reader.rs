@@ -237,9 +237,9 @@ fn walk_from_victim(registers: &Registers, layout: &Layout, memory: &mut dyn Mem
     }
 }
 
-/// Checks whether a walk over the stack of the first thread met only runtime frames that lie
-/// outside of the target's entry function (`main` or that of a harness). The entry function has
-/// then returned, unless the program is at its end (`exit`), for which the result is false.
+/// Returns true if the first thread's stack has only runtime frames, and the outermost one is in
+/// the program's file, while the program is not at its end (`exit`). Then the target's entry
+/// function (`main` or that of a harness) has already returned.
 fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
     let frames = || walk.steps.iter().map(|step| frame(*step, layout));
     let starts = frames()
@@ -252,8 +252,8 @@ fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
         && !is_at_exit(&walk.steps, layout)
 }
 
-/// Maximum number of bytes of code between an invalid return address and the program counter of the
-/// crash that followed the return.
+/// A return to a wrong address in the code of the target is recognized only if the crash that
+/// followed lies less than this many bytes behind that address.
 const ASTRAY: u64 = 64;
 
 /// Returns true if a function has just returned to a wrong address in the code of the target,

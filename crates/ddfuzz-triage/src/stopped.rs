@@ -57,7 +57,8 @@ impl StoppedClassifier {
         describe(tid).1
     }
 
-    /// Classifies the crash of the stopped thread `tid`, which is about to receive `signal`.
+    /// Classifies the crash of the stopped thread `tid`, which is about to receive `signal`:
+    /// returns its class, its major key and the fault address.
     pub fn classify(&mut self, tid: Pid, signal: i32) -> StoppedCrash {
         let (code, address) = describe(tid);
         let event = Event::Signal {

@@ -100,8 +100,8 @@ pub trait Start: Send {
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
 
     /// Runs the target on an input again, without ptrace, with options that make it print more
-    /// about its crash; `_why` says what is wanted, such as a backtrace. `None` where that is not
-    /// supported.
+    /// about its crash; `_why` says what is wanted, such as a backtrace. Returns how the run ended
+    /// and what it printed; `None` where that is not supported.
     ///
     /// # Errors
     /// When the target cannot be run.

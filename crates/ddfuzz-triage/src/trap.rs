@@ -9,7 +9,8 @@ use crate::observable::Unobservable;
 use crate::symbols::demangled::demangle;
 use ddfuzz_exec::{holds_bytes, read_program};
 
-/// An instruction of x86-64 that raises an invalid opcode, and at which a program stopped.
+/// An instruction of x86-64 at which a program stops by an invalid opcode: `ud1`, by which a failed
+/// check ends the program, or `ud2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trap {
     /// The instruction `ud1` with a number as its operand. With `-fsanitize-trap`, clang makes it
@@ -80,9 +81,10 @@ impl Crash {
     }
 }
 
-/// Returns the reason why a passing run of the program at `path` does not show that a crash at a
-/// trap instruction is fixed: the program has no such instruction where it failed, and so may be
-/// compiled without the check that ended it. `None` if it has one, and for any other crash.
+/// Returns the reason why a passing run of the program at `path` does not show that a crash is
+/// fixed, if the crash happened at a trap instruction (by which a check ends the program). The
+/// reason is that the program has no such instruction there, and so may be compiled without the
+/// check. `None` if it has one, and for any other crash.
 pub(crate) fn untrapped(crash: &Crash, path: Option<&Path>) -> Option<Unobservable> {
     let trap = crash.trap()?;
     let frame = crash.innermost_own();

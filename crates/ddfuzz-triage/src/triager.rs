@@ -99,7 +99,7 @@ pub struct KeyedRun {
 }
 
 impl KeyedRun {
-    /// Returns how the run ended.
+    /// Returns how the run ended: by a signal, with an exit status, or by exceeding a limit.
     pub fn ended(&self) -> Ended {
         self.run.ended
     }
@@ -233,8 +233,8 @@ impl Triager {
         self.names.then(|| self.instrumentation()).flatten()
     }
 
-    /// Checks whether a run that ended with `ended` may be a crash, so that its input should be run
-    /// again under ptrace.
+    /// Checks whether a run that ended as `ended` may have crashed, so that its input should be run
+    /// again under a tracer: an exit with the status of a panic counts if the target can panic.
     pub fn suspects(&self, ended: Ended) -> bool {
         let crash_exit = self.start.crash_exit();
         ended.is_crash(crash_exit) || ended.is_suspect(crash_exit) && self.start.may_panic()
@@ -260,9 +260,9 @@ impl Triager {
         self.last_line.as_deref()
     }
 
-    /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; all other runs
-    /// keep the target's, which are shorter than usual while a hang is minimized. An input that
-    /// exceeds those need not hang, so it is examined within the full limits.
+    /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; other runs keep
+    /// the target's limits. While a hang is minimized, these are shorter than usual, and an input
+    /// that exceeds them need not hang; so it is examined within the full limits.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }
@@ -331,8 +331,8 @@ impl Triager {
         Ok(self.keyed(run, input, SystemTime::now())?.quick())
     }
 
-    /// Runs `input` once, as [`key`](Triager::key) does, and returns the run, of whose crash
-    /// [`record`](Triager::record) can make the record.
+    /// Runs `input` once, as [`key`](Triager::key) does, but returns the whole run, of which
+    /// [`record`](Triager::record) can make a crash record.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -366,9 +366,8 @@ impl Triager {
     }
 
     /// Runs `input` once, with the time limit `time`; returns class and keys of its crash, and the
-    /// CPU time of the run. Returns `None`, without a run, where traced runs of the target's entry
-    /// function cannot be forked from the loaded target: they would take much longer than runs of
-    /// an executor.
+    /// CPU time of the run. Returns `None` without a run for targets whose traced runs cannot be
+    /// forked from the loaded target, as they would take much longer than runs of an executor.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -450,7 +449,7 @@ impl Triager {
         Ok(self.record_of(run, named, tries, at))
     }
 
-    /// Makes the record of a crashed run; `named`: class and keys; `at`: start of the first try.
+    /// Makes a crash record of `run`; `named`: class and keys; `at`: time when its first try began.
     fn record_of(
         &mut self,
         run: &Finished,
@@ -502,8 +501,8 @@ impl Triager {
         record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }
 
-    /// Returns the facts for the crash record of a run that was made once and by another part of
-    /// ddfuzz than this triager: one try, its time unknown.
+    /// Returns the facts for the crash record of a run that another part of ddfuzz has made, not
+    /// this triager: there was one try, and how long it took is unknown.
     fn single_run<'a>(
         &self,
         ended: Ended,
@@ -619,9 +618,9 @@ impl Triager {
         self.run_copied(input, aslr)
     }
 
-    /// Checks whether the process that died at `snapshot` may have the sanitizer `tool`: false only
-    /// if that process ran the target's program itself, which was compiled without it, and no
-    /// library of the sanitizer is on its stack.
+    /// Returns false if the process that died at `snapshot` surely has no sanitizer `tool`: it ran
+    /// the target's program itself, which was compiled without, and no library of the sanitizer is
+    /// on the stack. Else returns true.
     fn may_have(&self, snapshot: &Snapshot, tool: Tool) -> bool {
         let mut frames = snapshot.frames.iter();
         let of_program = frames.find(|frame| &*frame.module == "exe");

@@ -31,7 +31,8 @@ struct Job {
     request: Arc<CutOffRequest>,
 }
 
-/// A message that the thread which traces a run sends to the watchdog.
+/// A message from the thread that traces a run to the watchdog: the run is traced now, it cannot be
+/// traced, or it has ended.
 enum News {
     Seized,
     /// The run cannot be traced, for the reason in the error number; its process still waits. Holds
@@ -88,9 +89,9 @@ impl Drop for RunningThread {
     }
 }
 
-/// Traces the run `job` in this thread, and reports on `news` when it has been seized. Returns the
-/// last message about the run, and true if this thread can trace another run: false if an error has
-/// ended the tracing, so that it may still trace something.
+/// Traces the run `job` in this thread, and reports on `news` as soon as the process is traced.
+/// Returns the last message about the run, and true if this thread can trace another run. False
+/// stands for an error in the middle, after which the thread may still be tracing a process.
 fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
     let (pid, request) = (job.pid, &*job.request);
     match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {
@@ -106,14 +107,15 @@ fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
 }
 
 impl TracingThread {
-    /// Lets the process `tracee`, which waits to be traced, run, and traces it to its end. Returns
-    /// how it ended, with its snapshot if that explains the end, and the limit of `start` that it
-    /// exceeded, if any. A run that exceeds a limit is interrupted, to find the call that does not
-    /// return, and killed. `None` where the system refuses ptrace; the process then still waits.
+    /// Lets the process `tracee`, which waits to be traced, run, and traces it to its end. A run
+    /// that exceeds a limit is interrupted, to find the call that does not return, and killed.
+    /// Returns how the run ended, with a snapshot if one was taken that explains this end, and the
+    /// limit of `start` that the run exceeded (`None`: none). `None` in all where the system
+    /// refuses ptrace; the process then still waits.
     ///
     /// # Errors
-    /// When the process is gone, or tracing it fails for another reason. The next run then has
-    /// another thread, and begins with an empty cache.
+    /// When the process is gone, or tracing it fails for another reason. The tracing thread and the
+    /// `cache` of modules are lost then; the next run begins with new ones.
     pub(super) fn follow(
         &mut self,
         tracee: &mut dyn Tracee,
@@ -266,26 +268,27 @@ impl PidFd {
     }
 }
 
-/// Minimum and maximum time between two checks whether a run exceeds its time or memory limit.
+/// Minimum and maximum time after which it is checked again whether a run exceeds its time or
+/// memory limit.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
-/// Time for which none of its threads must have run, so that a run that exceeded its limit on wall
-/// time counts as asleep.
+/// A run that exceeded its limit on wall time counts as asleep if none of its threads has run for
+/// this time.
 const ASLEEP: Duration = Duration::from_millis(150);
 /// Time in which a run that sleeps in the kernel, or has stopped itself, must react when the
 /// watchdog interrupts it; else it is killed.
 const NOTICED: Duration = Duration::from_secs(1);
-/// Time in which a run that waits for a processor on a busy machine must react when the watchdog
-/// interrupts it; else it is killed.
+/// Time after the interruption by the watchdog in which a run must stop on a busy machine, where it
+/// may have to wait for a processor; else it is killed.
 const SCHEDULED: Duration = Duration::from_secs(20);
 /// Wall time that the tracing thread has to find the call that does not return; then the process is
 /// killed. The search itself takes one second of the thread's active time.
 const FOUND: Duration = Duration::from_secs(30);
 
-/// Waits until the tracing thread reports on `done` that the run of `process` has ended, and
-/// interrupts the run by `request` if it exceeds a limit. Returns the report (`None` if the tracing
+/// Waits for the end of the run of `process`, which the tracing thread reports on `done`; if the
+/// run exceeds a limit, interrupts it by `request`. Returns the report (`None` if the tracing
 /// thread is gone), and whether the process was killed because the tracing thread took too long.
-/// `readers`: the threads that empty the pipes to which the run writes.
+/// `readers` are the threads that empty the pipes to which the run writes.
 fn await_end<T>(
     done: &Receiver<T>,
     process: &PidFd,
@@ -336,9 +339,10 @@ fn await_end<T>(
     }
 }
 
-/// Makes the tracing thread search the call that does not return and then end the run, which
-/// exceeded the limit `cut`; kills the process if that takes too long. Returns the tracing thread's
-/// report (`None` if the thread is gone), and whether the process was killed.
+/// Ends a run that has exceeded the limit `cut`: asks its tracing thread by `request` to search the
+/// call that does not return and then to end the run, and kills `process` if that takes too long.
+/// Returns the thread's report, which comes on `done` (`None` if the thread is gone), and whether
+/// the process was killed.
 fn cut_off<T>(
     done: &Receiver<T>,
     process: &PidFd,

@@ -270,8 +270,9 @@ pub type Toolchain = Option<&'static str>;
 /// Name of the toolchain to use if the active one does not support sanitizers.
 const NIGHTLY: &str = "nightly";
 
-/// Returns the Rust toolchain to build with: the active one if it suffices, else the installed
-/// nightly one.
+/// Returns the Rust toolchain to build with: `None` for the active one, if that suffices, else the
+/// installed nightly one. The active one does not suffice if `needs_nightly` and it accepts no
+/// unstable options.
 ///
 /// # Errors
 /// When neither suffices, or cargo-fuzz is not installed; the error says which command installs it.

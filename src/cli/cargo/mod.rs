@@ -90,9 +90,9 @@ fn for_project(command: Command) -> Command {
     })
 }
 
-/// Builds the fuzz target `name` for the target triple in `--target`, and sets the built program as
-/// the one that `target` runs. Returns `output` with the command line of `cargo ddfuzz check`,
-/// which suggestions to the user need to build the fuzz target again.
+/// Builds the fuzz target `name` for the target triple in `--target`, and makes the built program
+/// the one that `target` runs. Returns `output`, which can now name the command line of
+/// `cargo ddfuzz check` when it suggests a check to the user.
 fn build_program(
     target: &mut TargetArgs,
     build: &BuildArgs,

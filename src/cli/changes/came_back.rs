@@ -71,9 +71,10 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
 struct Fixes(HashMap<String, String>);
 
 impl Fixes {
-    /// Updates the record by `checked`, the result of an earlier check: whether its group was fixed
-    /// or failed. Ignores a result without a commit, or from another repository than that of `now`,
-    /// the commit that is checked out.
+    /// Updates the record of fixed groups by `checked`, the result of an earlier check: a group
+    /// that was fixed gets the commit of the check, a group that failed at this same commit loses
+    /// it. Ignores results without a commit, and from another repository than that of `now`, the
+    /// present commit.
     fn add(&mut self, checked: &Checked, now: &Commit<'_>) {
         let repository = checked.repository.as_ref();
         let (true, Some(commit)) = (

@@ -27,8 +27,8 @@ pub(super) struct SoughtFailure<'a> {
 }
 
 impl<'a> SoughtFailure<'a> {
-    /// Returns the failure whose cause tests by `recipe` search for; `None` with `--run`, by which
-    /// a command decides what fails.
+    /// Returns the failure that the search explains, which the tests of `recipe` look for. `None`
+    /// with `--run`: a command of the user then decides what fails.
     pub(super) fn of(recipe: &'a Recipe) -> Option<SoughtFailure<'a>> {
         match &recipe.test {
             TestKind::Program {
@@ -45,7 +45,7 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Takes over what an earlier call has learned from its log `logged`: the failure (unless
+    /// Takes over from the log `logged` of an earlier call which failure is searched (unless
     /// `--group` names it), and whether the program is in the directory of the version. Does
     /// nothing without a log, or if the earlier call ended because a check failed ([`is_refuted`]).
     pub(super) fn recall(&self, args: &ChangesArgs, logged: Option<&Log>) {
@@ -67,8 +67,8 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Builds and runs the new version to learn what is not known yet: the failure that it shows
-    /// (which `--group` or an earlier call may have told), and, for a program given by a name only,
+    /// Builds and runs the new version to learn what is not known yet: the failure that it shows,
+    /// unless `--group` or an earlier call has told that; and, for a program given by a name only,
     /// whether it is in the directory of the version. Fails if the new version does not crash, or
     /// crashes otherwise than `--expect` says.
     pub(super) fn learn(

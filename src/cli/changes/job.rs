@@ -378,8 +378,9 @@ struct Patches {
     applied: Option<PathBuf>,
 }
 
-/// Writes the patches of a search that has found `found`, and then `changes.json` with the record
-/// that `result` makes from their paths; removes the files of an earlier result before.
+/// Writes the result of a search: removes the files of an earlier result, then writes patches of
+/// what was found (`found`), and last `changes.json` with the record that `result` makes from the
+/// paths of the patches.
 fn write_results(
     files: &Files,
     repository: &Repository,

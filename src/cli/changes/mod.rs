@@ -193,8 +193,9 @@ fn text(result: &ChangesResult) -> String {
     lines.join("\n")
 }
 
-/// Formats the first line of a result: how many changes were found, and whether they alone make the
-/// old version fail, or make the failure come when they are applied to a version.
+/// Formats the first line of a result: how many changes were found, and what they do. They make the
+/// old version fail by themselves (goal `cause`), or make the failure come once other changes are
+/// applied.
 fn heading(result: &ChangesResult) -> String {
     // Records of one change that can only be applied together count once.
     let found = result

@@ -218,9 +218,9 @@ struct Tested {
 }
 
 impl Tested {
-    /// Builds and tests what a claim rests on: for each of the changes in `found`, the version with
-    /// all the others. For a `difference`, also tests the passing version, and that version with
-    /// each single one of the changes.
+    /// Tests again what the claim of a log rests on: for each change in `found`, the version with
+    /// all the others. For a `difference`, also tests the passing version, alone and with each
+    /// single one of the changes.
     fn by(
         session: &mut Session<'_>,
         workers: &mut Workers,

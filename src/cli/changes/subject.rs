@@ -57,8 +57,8 @@ pub(super) struct Subject {
     conditions: Conditions,
 }
 
-/// The conditions under which versions are built and tested: those of the command line, else those
-/// under which the crash of `--group` was found.
+/// The conditions under which versions are built and tested. The command line gives them; what it
+/// does not give are the conditions under which the crash of `--group` was found.
 struct Conditions {
     /// Environment variables to set; if a name occurs twice, the later value counts.
     env: Vec<(OsString, OsString)>,
@@ -458,8 +458,8 @@ impl Subject {
     }
 }
 
-/// Returns in words a condition of the target `found` under which a search for changes cannot run a
-/// program, such as a terminal; `None` if there is none.
+/// Returns, in words, the first condition of the target `found` that a search for changes cannot
+/// give to a program, such as a terminal or a working directory; `None` if there is none.
 pub(super) fn other_conditions(found: &Target) -> Option<&'static str> {
     match &found.channel {
         Channel::Terminal(_) => return Some("a terminal (--terminal)"),

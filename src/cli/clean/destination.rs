@@ -126,9 +126,10 @@ pub struct ReplacedCorpus {
 
 impl ReplacedCorpus {
     /// Returns the corpus directory that `--in-place` replaces. Fails if not exactly one corpus is
-    /// given, or if it must not be replaced: it is not a plain directory of inputs, the output
-    /// directory is inside it or inside `CORPUS.old`, `CORPUS.old` exists, a directory in it cannot
-    /// be listed, or it is to be deleted and contains what the cleanup does not read.
+    /// given, and if the corpus cannot be replaced safely. That is so if it is not a plain
+    /// directory of inputs, or has a directory that cannot be listed; if `CORPUS.old` exists; if
+    /// the output directory is inside of one of both; or if the old corpus is to be deleted and has
+    /// files that the cleanup does not read.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -258,9 +259,9 @@ impl ReplacedCorpus {
         Ok(Some(self.aside.clone()))
     }
 
-    /// Returns true if the old corpus, now at `place`, has the same files as before the cleanup.
-    /// Returns false if not, and also if that was not recorded because the old corpus is not to be
-    /// deleted.
+    /// Returns true if the old corpus, now at `place`, has exactly the files that it had before the
+    /// cleanup. Returns false if not, and also if these were not recorded, as is done only for a
+    /// corpus that is to be deleted.
     fn is_as_before(&self, place: &Path) -> bool {
         let before = self.before.as_ref();
         before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))

@@ -72,7 +72,8 @@ impl CleanJob {
     }
 
     /// Starts the target by the way of execution that `--exec` names; if it names none, by one that
-    /// reports which features the runs reach, if there is such a way.
+    /// reports which features the runs reach, if there is such a way. Returns the started target
+    /// and the way.
     fn start(&self, target: &Target, output: &Output) -> Result<(Started, Way), Failure> {
         let args = &self.args.target;
         let by_main = match args.way {

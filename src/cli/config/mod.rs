@@ -265,8 +265,8 @@ fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     (names, leaf)
 }
 
-/// Returns the parser of the subcommand with these names, outermost first; `None` if there is none,
-/// if it has subcommands, or if it is `help`.
+/// Returns clap's parser of the subcommand with these `names`, outermost first; `None` if there is
+/// no such subcommand, if it only groups further subcommands, or if it is `help`.
 fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     let mut command = root;
     for name in names {
@@ -283,8 +283,9 @@ fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
     typed.map(str::to_owned).collect()
 }
 
-/// Returns the absolute path of the settings file to read: that of `--config`, else the nearest
-/// `ddfuzz.toml`. `None` if there is none, or with `--no-config`; fails if both options are given.
+/// Returns the absolute path of the settings file to read: the one that `--config` names, else the
+/// nearest `ddfuzz.toml`, in the current directory or one around it. `None` if there is none, or
+/// with `--no-config`. Fails if both options are given.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     // If the command line has mistakes, default values may be missing.
     let named = matches.try_get_one::<PathBuf>("config").ok().flatten();

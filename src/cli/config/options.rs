@@ -173,8 +173,8 @@ impl SettingsMerger<'_> {
         Ok(taken)
     }
 
-    /// Returns the parser of the command at `names` (subcommand names, outermost first), and the
-    /// tables of the settings file that apply to it, the most general first.
+    /// Returns the parser of the command `names` (subcommand names, outermost first), and those
+    /// tables of the settings file that apply to this command, the most general first.
     fn tables<'s>(
         &'s self,
         settings: &'s [Setting],
@@ -231,8 +231,9 @@ fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Returns true if the option `arg` must not be added: `given`, the ids of options from the command
-/// line or from a more specific table, has it or one that conflicts with it. Else false.
+/// Returns true if the option `arg` from a table of the settings file must be left out, because it
+/// or an option in conflict with it is in `given`, the ids of the options that come from the
+/// command line or from a more specific table. Else false.
 fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
     let id = arg.get_id().as_str();
     let is_given = |id: &str| given.iter().any(|one| one == id);
@@ -316,8 +317,9 @@ pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingW
     })
 }
 
-/// Converts a value from the settings file to the text of the option's value on the command line; a
-/// relative path starts at `folder`. The error says what is wrong with the value.
+/// Converts a value from the settings file to the text that stands on the command line as a value
+/// of the option `arg`; a relative path starts at `folder`. The error says what is wrong with the
+/// value.
 fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, String> {
     let takes = |kind: TypeId| arg.get_value_parser().type_id() == kind;
     let is_path = takes(TypeId::of::<PathBuf>());
@@ -481,8 +483,9 @@ mod tests {
         named.chain(SAMPLES.map(str::to_owned)).collect()
     }
 
-    /// Returns the words that a settings file with one setting adds to the command line of a
-    /// command.
+    /// Returns the words that a settings file with the one setting `key = value`, in the table of
+    /// the command `names`, adds to the command line of that command; `None` if the file is
+    /// refused.
     fn added(root: &Command, names: &[&str], key: &str, value: &str) -> Option<Vec<OsString>> {
         let merge = SettingsMerger {
             path: Path::new("/project/ddfuzz.toml"),

@@ -278,8 +278,8 @@ impl FailureCriterion {
     }
 }
 
-/// Runs the failing input and returns its crash; fails if it does not crash. `invert`: the passing
-/// input is run instead, since PASS and FAIL are swapped.
+/// Runs the failing input of a search before it begins, and returns its crash; fails if it does not
+/// crash. With `invert`, PASS and FAIL are swapped: the passing input is run and must crash.
 pub(super) fn baseline_crash(
     task: &SearchTask,
     invert: bool,
@@ -365,7 +365,8 @@ pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: boo
     }
 }
 
-/// Returns the failure for a log at `log` that cannot be written, or is not that of this search.
+/// Returns the failure of a search that cannot write its log at `log`, or finds there the log of
+/// another search, which it must not continue.
 fn not_continued(error: LogError, log: &Path) -> Failure {
     let is_unwritten = matches!(error, LogError::Io { .. });
     let failure = Failure::from(error).path(log);

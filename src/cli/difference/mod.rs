@@ -346,9 +346,9 @@ fn tests_text(record: &DifferenceResult) -> String {
 }
 
 /// Formats one position where the two inputs of the result differ: its offset, `-` with the passing
-/// input's bytes, and `+` with the failing input's bytes. `differing` holds the bytes of both
-/// sides; `is_of_failing` says that its replaced bytes are those of the failing input, else they
-/// are those of the passing one.
+/// input's bytes, and `+` with the failing input's bytes. `differing` has removed and inserted
+/// bytes: with `is_of_failing`, the removed ones are those of the failing input, otherwise of the
+/// passing one.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {

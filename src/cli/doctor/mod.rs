@@ -69,6 +69,9 @@ pub struct WayReport {
     /// Number of runs of which `runs_per_s` is computed; `None` if the way does not work. Run times
     /// of different inputs differ, so that the rate of few runs says little.
     pub measured_runs: Option<u64>,
+    /// How many of the campaign's runs reached the time limit, those of its warm-up included; `None`
+    /// if the way does not work.
+    pub measured_hangs: Option<u64>,
     /// For the way `snapshot`, which makes many runs in one process: how many runs that process
     /// refused, and why. `None` for all other ways, and if `snapshot` does not work.
     pub refusals: Option<Refusals>,
@@ -178,6 +181,7 @@ fn way_report(way: Way, measured: Result<MeasuredRate, Failure>, facts: &TargetF
         why_not,
         runs_per_s: measured.map(|measured| measured.runs_per_s),
         measured_runs: measured.map(|measured| measured.runs),
+        measured_hangs: measured.map(|measured| measured.hangs),
         refusals: None,
     }
 }
@@ -196,11 +200,13 @@ const MIN_MEASURED_RUNS: u64 = 64;
 /// A measurement with too few runs takes up to this many times the measuring time.
 const MAX_TIME_FACTOR: u32 = 5;
 
-/// Runs per second of a way of execution, with the number of runs from which they are computed.
+/// Runs per second of a way of execution, with the number of runs from which they are computed, and
+/// the number of runs of the whole campaign that reached the time limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct MeasuredRate {
     runs_per_s: f64,
     runs: u64,
+    hangs: u64,
 }
 
 /// Measures the runs per second of the target by the way of execution `way`: runs a campaign with a
@@ -236,6 +242,7 @@ fn measure_rate(
     Ok(measured.unwrap_or_else(|| MeasuredRate {
         runs_per_s: summary.runs_per_s(),
         runs: summary.runs_of_call,
+        hangs: pace.last.hangs,
     }))
 }
 
@@ -306,7 +313,15 @@ impl RateMeter<'_> {
         (runs >= MIN_MEASURED_RUNS && time_ms > 0).then(|| MeasuredRate {
             runs_per_s: runs as f64 * 1000.0 / time_ms as f64,
             runs,
+            hangs: self.last.hangs,
         })
+    }
+
+    /// Returns true if at least two runs reached the time limit until now, and at least every
+    /// second one did. The rate then follows from the time limit, and measuring longer would not
+    /// change it.
+    fn mostly_hangs(&self) -> bool {
+        self.last.hangs >= 2 && 2 * self.last.hangs >= self.last.runs
     }
 }
 
@@ -320,7 +335,8 @@ impl Screen for RateMeter<'_> {
             }
         }
         let end = self.warm_up.saturating_add(self.time).as_millis();
-        let is_enough = u128::from(progress.time_ms) >= end && self.rate().is_some();
+        let is_measured = self.rate().is_some() || self.mostly_hangs();
+        let is_enough = u128::from(progress.time_ms) >= end && is_measured;
         if is_enough || self.stop.load(Ordering::Relaxed) {
             self.is_over.store(true, Ordering::Relaxed);
         }
@@ -381,8 +397,13 @@ fn way_line(way: &WayReport) -> String {
     if let Some(rate) = way.runs_per_s {
         let mut line = format!("  ok  {name:<10}  {:>9} runs/s", ui::rate(rate));
         if let Some(runs) = way.measured_runs.filter(|runs| *runs < MIN_MEASURED_RUNS) {
+            let hangs = way.measured_hangs.unwrap_or_default();
+            let advice = match hangs >= 2 && 2 * hangs >= runs {
+                true => format!("{hangs} reached the time limit: --timeout sets a shorter one"),
+                false => "--time measures longer".to_owned(),
+            };
             let runs = size::counted(runs, "run");
-            line.push_str(&format!(" (of {runs} only: --time measures longer)"));
+            line.push_str(&format!(" (of {runs} only: {advice})"));
         }
         if let Some(refusals) = &way.refusals {
             line.push_str(&format!(", {}", refusals.text()));
@@ -401,8 +422,9 @@ fn way_line(way: &WayReport) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the rate measured from progress reports (time in ms, runs), with a warm-up of one
-    /// second before four seconds, and whether the measurement is over after them.
+    /// Feeds the progress reports `course` (time in ms, runs so far) to a meter that measures for
+    /// four seconds after a warm-up of one second. Returns the measured runs per second, and true
+    /// if the meter says that it has measured long enough.
     fn measured(course: &[(u64, u64)]) -> (Option<f64>, bool) {
         let stop = AtomicBool::new(false);
         let mut pace = RateMeter::new(Duration::from_secs(4), &stop);
@@ -448,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_rate_of_few_runs_says_of_how_many() {
-        let of = |runs| {
+        let of = |runs, hangs| {
             way_line(&WayReport {
                 way: Way::Command,
                 works: true,
@@ -456,10 +478,29 @@ mod tests {
                 fix: None,
                 runs_per_s: Some(0.4),
                 measured_runs: Some(runs),
+                measured_hangs: Some(hangs),
                 refusals: None,
             })
         };
-        assert!(of(1).ends_with("0.4 runs/s (of 1 run only: --time measures longer)\n"));
-        assert!(of(64).ends_with("0.4 runs/s\n"));
+        let longer = "0.4 runs/s (of 1 run only: --time measures longer)\n";
+        assert!(of(1, 0).ends_with(longer), "{}", of(1, 0));
+        let hanging = "(of 5 runs only: 4 reached the time limit: --timeout sets a shorter one)\n";
+        assert!(of(5, 4).ends_with(hanging), "{}", of(5, 4));
+        assert!(of(64, 64).ends_with("0.4 runs/s\n"));
+    }
+
+    #[test]
+    fn programs_that_hang_in_every_second_run_are_not_measured_longer() {
+        let stop = AtomicBool::new(false);
+        let mut pace = RateMeter::new(Duration::from_secs(4), &stop);
+        for (time_ms, runs, hangs) in [(1000, 2, 1), (5200, 5, 2), (6000, 6, 3)] {
+            pace.progress(&Progress {
+                time_ms,
+                runs,
+                hangs,
+                ..Progress::default()
+            });
+            assert_eq!(pace.is_over.load(Ordering::Relaxed), hangs == 3);
+        }
     }
 }

@@ -225,8 +225,8 @@ impl ExplainArgs {
     }
 
     /// Explains the groups of the output directory `out`, or the one that the user names, one after
-    /// the other. For a group that cannot be explained, prints why and goes on. Ends early when
-    /// `stop` turns true.
+    /// the other. For a group that cannot be explained, prints why, and continues with the next
+    /// one. Ends early when `stop` turns true.
     fn explain_directory(
         &self,
         out: &Path,

@@ -85,8 +85,8 @@ struct Exported {
 
 /// Writes a Rust test for each crash group of the output directory `out` into `folder`; the tests
 /// call the harnesses of the cargo-fuzz project at `fuzz_dir`. Returns the number of tests, and the
-/// error of the first group of which none could be made. Does not overwrite files that the user has
-/// edited.
+/// error of the first group of which none could be made (`None`: there is none). Does not overwrite
+/// files that the user has edited.
 pub fn regressions(
     out: &Path,
     folder: &Path,
@@ -109,9 +109,10 @@ pub fn regressions(
 }
 
 /// Generates a regression test for a recorded crash, in the language of its target, without running
-/// the program. Returns the name of the test's format, and its text. `None` if no test can be made.
-/// Reasons are: the target is not written in Rust or C, the reproducer is too long for the text,
-/// the program no longer exists, or it does not end by the crash of a process that it starts.
+/// the program. Returns the name of the test's format, and its text. `None` if no test can be made:
+/// the target is not in Rust or C, is missing, or gets its input in a special way (such as at a
+/// terminal); the reproducer is too long for the text; or a process that the program started
+/// crashed, and the program itself does not show it.
 pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
     let chosen = group::ChosenGroup::of(reader, entry)?;
     let form = match test_form(&chosen.target(reader).ok()?)? {
@@ -262,16 +263,17 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Returns the path of a second file, beside the output file, if the input is too large for the
-    /// text of a Rust test. `None` if the text holds the input, as it always does on stdout.
+    /// Returns the path of a file for the input, beside the output file, if the input of `group` is
+    /// too large for the text of a Rust test. `None` if the output is in another form or goes to
+    /// stdout, or if the input fits into the test.
     fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;
         Some(with_ending(to, ".bin"))
     }
 
-    /// Returns the name of the output file; if the name would need quotes in a shell, or if there
-    /// is no file, returns `THIS_FILE.c`.
+    /// Returns the name of the output file, for the command in the test's comment that compiles it.
+    /// If there is no file, or the name would need quotes in a shell, returns `THIS_FILE.c`.
     fn name(&self) -> &str {
         let name = self.to.as_deref().and_then(Path::file_name);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
@@ -321,8 +323,8 @@ impl ExportArgs {
     }
 }
 
-/// Returns true if the test in the file `to` includes the file `beside` as its input; an earlier
-/// export has then written `beside`. Else false.
+/// Returns true if the test in the file `to` includes the file `beside` as its input, because an
+/// earlier export has written both. Else false.
 fn names_input(to: &Path, beside: &Path) -> bool {
     let name = beside.file_name().unwrap_or_default().to_string_lossy();
     let text = std::fs::read(to).unwrap_or_default();

@@ -294,7 +294,7 @@ fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the absolute path of a file as results record it.
+/// Returns the absolute path of a file, in the form in which JSON results contain paths.
 fn recorded(file: &Path) -> OsText {
     OsText::from(&absolute(file))
 }
@@ -332,8 +332,8 @@ fn tell(written: &WrittenTests, groups: usize, output: &Output) {
 /// the rest of the file.
 const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
 
-/// Returns the text of an exported test with a first line that contains the hash of the text, by
-/// which edits are detected.
+/// Returns the exported test `text` with one line put before it: the hash of `text`. Later edits of
+/// the test are detected by this hash.
 pub(super) fn seal(text: &str) -> String {
     format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
 }

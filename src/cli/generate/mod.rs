@@ -281,8 +281,8 @@ impl Seed {
         self.0 as u64
     }
 
-    /// Derives a length below 100,000 (in bytes, or in lines for inputs made of lines) from the
-    /// seed, for `ddfuzz gen` without a length.
+    /// Returns a length below 100,000 (in bytes, or in lines for inputs made of lines), derived
+    /// from the seed, for `ddfuzz gen` without a length.
     pub fn length(self) -> u64 {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-classic-length-1");

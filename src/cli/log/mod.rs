@@ -156,9 +156,10 @@ impl LogFileArgs {
     }
 }
 
-/// Reads the input at `path` for a log. Fails if its hash is not `hash`, the one in the log.
-/// `is_given`: whether the command line names the path; only then may it be a pipe or a device,
-/// which is waited for. `what`: the name of the input in messages. `hint`: the hint of the failure.
+/// Reads the input at `path` that a log refers to. Fails, with the advice `hint`, if it cannot be
+/// read or its hash is not `hash`, the one in the log. `what`: name of the input in error messages.
+/// `is_given`: whether the user named the path on the command line; only then may it be a pipe or a
+/// device, which is read to its end.
 fn read_logged(
     path: &Path,
     is_given: bool,

@@ -17,10 +17,10 @@ use std::sync::atomic::Ordering;
 /// count as steady.
 const RUNS: u32 = 20;
 
-/// Returns a warning, in words, if tests that several workers made at the same time have disturbed
-/// each other. They have if the failure of the minimization `finished` is flaky, but the result
-/// fails in each of twenty runs made one after the other, more often than chance explains. Else,
-/// and if the user stops these runs, returns `None`.
+/// Returns a warning, in words, if tests of several workers have disturbed each other. This is so
+/// if the failure of the minimization `finished` is flaky, but its result fails in each of twenty
+/// runs made one after another, which chance does not explain. Returns `None` otherwise, and if the
+/// user stops these runs.
 pub(super) fn disturbance(
     args: &MinArgs,
     finished: &Finished,

@@ -209,9 +209,9 @@ impl CallFiles {
         }
     }
 
-    /// Returns the path of the log for the next minimization of a part of the call. `part`: a kind
-    /// of part and its index, or `None` for the input. Each call of this function counts as one
-    /// minimization, and gets another name for the same part.
+    /// Returns the path of the log for the next minimization of a part of a command line and its
+    /// environment. `part` is the kind of part and its number, `None` for the input. Later calls
+    /// for the same part return other paths.
     pub(super) fn next_log(&mut self, part: Option<(Part, usize)>) -> PathBuf {
         let label = part.map_or(String::new(), |(part, at)| match (part, at) {
             (Part::Args, 0) => ".args".to_owned(),
@@ -235,7 +235,7 @@ impl CallFiles {
         with_ending(&self.prefix, ".sh")
     }
 
-    /// Stores an input with which the minimization of a part of the command line is made, in the
+    /// Stores the input that the program gets while a part of its command line is minimized, in the
     /// folder of intermediate inputs; returns the path of the file.
     pub(super) fn store_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
         let folder = with_ending(&self.prefix, ".inputs");

@@ -117,8 +117,9 @@ impl CallMinimization<'_> {
         self.done.iter().any(|done| done.subject == subject)
     }
 
-    /// Returns true if the part `subject` needs no further search, because it is empty or nothing
-    /// has changed since its last search; else false.
+    /// Returns true if `subject`, a part of the command line or the input, needs no further search:
+    /// it is empty, or neither the command line nor the input has changed since its last search.
+    /// Else false.
     fn is_settled(&self, subject: PhaseSubject) -> bool {
         let last = self.done.iter().rev().find(|done| done.subject == subject);
         let is_empty = subject
@@ -164,11 +165,10 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Removes the log of a search if its tests are out of date: the logged search began with
-    /// another command line or input than this one, because an earlier search was resumed with a
-    /// larger budget and has come to another result. `start`: the first line that the log would get
-    /// now. A log of another crash, build or search algorithm is left alone, since resuming it is
-    /// refused anyway.
+    /// Removes the file `log` if it belongs to this search, by its crash, build and algorithm, but
+    /// its first line has another command line or input than `start`, the first line that the log
+    /// would get now. This happens after an earlier search was resumed with a larger budget and
+    /// came to another result. Any other log is left alone, since resuming it is refused anyway.
     fn remove_outdated(&self, log: &Path, start: &StartLine) -> Result<(), Failure> {
         let is_outdated = |logged: StartLine| {
             let is_ours = (&logged.key, &logged.search, logged.build)
@@ -272,9 +272,10 @@ impl CallMinimization<'_> {
         tests == Some(0) || time == Some(Duration::ZERO)
     }
 
-    /// Combines the searches of all parts of the command line into one result. It is called
-    /// 1-minimal if `settled` is true (no part needs a further search) and the last search of each
-    /// part has proved that. `before` is the original target. Fails if there was nothing to search.
+    /// Combines the searches of all parts of the command line into one result, and returns the last
+    /// search with it. The result is called 1-minimal if `settled` is true (no part needs a further
+    /// search) and the last search of each part has proved that. `before` is the original target.
+    /// Fails if there was nothing to search.
     fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
         let Some(last) = self.done.last() else {
             let message = "there is nothing to minimize: no input is given, and there are no \
@@ -413,7 +414,8 @@ fn time_of(log: &Path, jobs: usize) -> Duration {
 impl CallMinimization<'_> {
     /// Minimizes one part of the command line with all others fixed: the one of the kind `part`
     /// with the index `at`. Continues that search if the file `log` exists. `start`: first line of
-    /// a new log. `file`: the file with the current input; `None` if there is none.
+    /// a new log. `file`: the file with the current input; `None` if there is none. Returns the
+    /// finished search, and its result for JSON.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,

@@ -120,9 +120,9 @@ impl CrashJob<'_> {
     }
 }
 
-/// Counts the user's input, stored as `filed`, as one run of the campaign with the id `campaign`
-/// that ended in the input's group. If the same input was stored before, it is counted only if this
-/// campaign has no counted run in the group yet.
+/// Counts the user's input as one run of the campaign with the id `campaign` in the group in which
+/// it was stored (`filed`). If the input was already stored before, it is counted only if this
+/// campaign has no runs in the group yet, so that repeated calls count it once.
 fn count_input(
     store: &mut Store,
     filed: &Filed,
@@ -270,7 +270,7 @@ fn is_empty_file(path: &Path) -> bool {
 }
 
 /// Runs `ddfuzz min --test`: minimizes the input at `path` as long as the interestingness test
-/// `script` accepts it.
+/// `script` accepts it. Returns the finished minimization, and its result for JSON.
 pub(super) fn minimize_by_test(
     script: &Path,
     args: &MinArgs,

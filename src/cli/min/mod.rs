@@ -234,7 +234,7 @@ impl MinScreen<'_> {
 }
 
 /// Runs the target on the input, and minimizes the crash that it shows; with `--args` or
-/// `--env-vars`, also the command line.
+/// `--env-vars`, also the command line. Returns the finished minimization, and its result for JSON.
 fn minimize_crash(
     args: &MinArgs,
     input: Vec<u8>,

@@ -122,6 +122,7 @@ fn available_sandbox(output: &Output) -> Result<StudySandbox, Failure> {
 }
 
 /// Prints the result of a study, writes the requested reports, and returns the exit code.
+/// `resumed`: the call has continued the study.
 fn report(
     summary: &StudySummary,
     store: &Store,

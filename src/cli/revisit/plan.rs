@@ -212,7 +212,8 @@ fn searched_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the value of the environment variable PATH with which the utilities are run.
+/// Returns the PATH with which the utilities of a study are run: the directories of ddfuzz's own
+/// PATH that sandboxed utilities can access, then the system's default ones.
 fn path_of_utilities() -> OsString {
     std::env::join_paths(open_folders()).unwrap_or_else(|_| installed::PATH.join(":").into())
 }

@@ -184,7 +184,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, &told, output)
 }
 
-/// The seeds of a campaign, from where they were read, and the words for mutations.
+/// What a campaign reads: seeds, the sources of the seeds, and words (byte strings) for mutations.
 type ReadInputs = (Seeds, SeedSources, Words);
 
 /// Makes trial runs of the target, and returns warnings if a campaign on it would find little, for
@@ -321,9 +321,9 @@ impl RunArgs {
         Ok((seeds, self.seeds.sources(), words))
     }
 
-    /// Reads the seeds, with their sources, and the dictionary words for a call with `--resume`. If
-    /// there was a campaign to continue, seeds are at most as long as the inputs of that campaign,
-    /// and what is not given is taken from its settings `recorded`.
+    /// Reads the seeds, with their sources, and the dictionary words for a call with `--resume`.
+    /// Seeds and dictionaries that the call does not give are those of the campaign's settings
+    /// `recorded`. If there was a campaign to continue, seeds are at most as long as its inputs.
     fn resumed_inputs(
         &self,
         store: &Store,

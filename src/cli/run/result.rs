@@ -141,8 +141,9 @@ pub struct CampaignReport<'a> {
     pub tells_coverage: bool,
 }
 
-/// Returns the warning that the disk was full until the end, so that `unstored` findings are not
-/// stored. They are lost, unless their inputs are files of the user (`inputs_stay`).
+/// Returns the warning after a campaign whose disk was full to the end. `unstored`: number of
+/// findings that are not stored. `inputs_stay`: true if their inputs are files of the user, and so
+/// are not lost.
 pub fn of_full_disk(unstored: u64, inputs_stay: bool) -> String {
     let findings = match unstored {
         0 => String::new(),

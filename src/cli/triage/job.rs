@@ -119,8 +119,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Marks a group in the result whose crash the program shows on any input, that is, on the
-    /// empty input and on other, very different ones. Does nothing if there is no such group.
+    /// Runs the empty input, and if it crashes, some very different inputs. If all crash in the
+    /// same way, the program shows this crash on any input, and its group in `result` is marked.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();
@@ -137,10 +137,10 @@ impl TriageJob<'_> {
         Ok(())
     }
 
-    /// Prints a warning if runs of several workers have disturbed each other: an input that did not
-    /// crash each time before crashes in each of several runs made one after the other. Inputs that
-    /// are tried are the flaky ones, those that did not crash although their files' names say so,
-    /// and one more if no input has crashed.
+    /// Prints a warning if runs of several workers have disturbed each other. To find out, runs
+    /// some inputs several times, one run after the other; they have been disturbed if one crashes
+    /// in all of them. These inputs are flaky, or did not crash although the names of their files
+    /// say so; if no input has crashed, one more is tried.
     fn warn_of_disturbance(&self, progress: &TriageState, output: &Output) -> Result<(), Failure> {
         if self.jobs < 2 || self.found.inputs.len() < 2 {
             return Ok(());
@@ -273,12 +273,12 @@ impl TriageState {
         Ok(())
     }
 
-    /// Adds an input that was examined (run several times) to the outcomes and, with an output
-    /// directory, to the triage journal. `at`: index of its file in `files`; `input`: its hash. Its
-    /// crash is stored if it is the first one with these major and minor keys, if it is flaky, or
-    /// if `anyway` is true. If one run of the input crashed with other keys, that crash is also
-    /// stored, as flaky, unless its major key is that of a steady crash or of a group in the
-    /// directory.
+    /// Adds an input that was examined (run several times) to the outcomes of the triage and, with
+    /// an output directory, to the triage journal. `at` is the index of its file in `files`,
+    /// `input` its hash. Its crash is stored in the output directory if it is the first one with
+    /// these major and minor keys, if it is flaky, or if `anyway` is true. If one run of the input
+    /// crashed with other keys, that crash is stored, too, as flaky, unless its major key is that
+    /// of a steady crash or of a group in the directory.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),

@@ -356,9 +356,10 @@ impl Against {
         })
     }
 
-    /// Sets whether `group`, from a triage, is new: the other output directory does not have it.
-    /// Leaves that open if both cannot be compared, since the builds of that directory would report
-    /// the same crash differently from the present build, whose sanitizers and limits are `now`.
+    /// Sets in `group`, a group of this triage, whether it is new, that is, missing in the other
+    /// output directory. Leaves that open, with the reason, if no match is found, but the builds of
+    /// that directory had other sanitizers than the present build (`now`), so that they would report
+    /// the same crash differently.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;
@@ -404,9 +405,9 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// Returns the groups of the other output directory whose crashes runs of the target `now`
-    /// cannot show under `conditions`. Examples are a bug that only another sanitizer reports, and
-    /// a crash by an input that came through another channel.
+    /// Returns the groups of the other output directory that runs of the target `now` under
+    /// `conditions` cannot judge, since they would not show the crash: for example a bug that only
+    /// another sanitizer reports, or a crash by an input that came through another channel.
     fn cannot_tell(&self, conditions: &Conditions, now: &Target) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {

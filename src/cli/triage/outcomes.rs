@@ -29,7 +29,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Iterates over the indices of the crash variants that the input has shown.
+    /// Iterates over the indices of the crash variants that the input has shown: the one of its
+    /// crash, and one that it has shown in a single run only.
     fn variants(self) -> impl Iterator<Item = usize> {
         self.variant.into_iter().chain(self.once)
     }

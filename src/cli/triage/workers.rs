@@ -17,7 +17,8 @@ use crate::store::foreign::{Input, Inputs};
 use crate::store::{Kind, foreign};
 use crate::triage::{Key, Triager};
 
-/// What a worker thread of a triage has found out about one input file.
+/// What a worker thread of a triage has found out about one input file: unreadable, a duplicate, a
+/// known crash, or the result of several runs.
 pub enum WorkerResult {
     /// The input file could not be read; the text says why.
     Unreadable(String),

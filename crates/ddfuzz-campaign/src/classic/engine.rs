@@ -74,7 +74,8 @@ pub fn run(
     engine.run()
 }
 
-/// Why a classic campaign commits no more runs, that is counts none and stores no findings.
+/// Why a classic campaign counts no more runs and stores no more findings: a condition of `--until`
+/// was met, or the program was rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
     /// A condition of `--until` was met, so the fuzzing has ended.
@@ -314,8 +315,9 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Adds up how many runs of a chunk the way `snapshot` left to new processes, by the reason;
-    /// warns the user if a run by `snapshot` differed from that of a new process.
+    /// Adds up the runs of a chunk that the process for many runs (`snapshot`) has refused, by
+    /// reason, so that new processes had to make them. Warns the user if one of its runs differed
+    /// from that of a new process.
     fn count_refusals(&mut self, chunk: &Chunk) {
         for (reason, count) in &chunk.refusals {
             *self.refusals.entry(*reason).or_default() += count;

@@ -151,11 +151,11 @@ impl Inputs {
         })
     }
 
-    /// Returns the seeds of a resumed campaign if they are `seeds`, which this call was given,
-    /// together with those at the paths `added`, which the command itself adds in each call; their
-    /// common hash must be `digest`. Seeds at `added` are read from the output directory if all of
-    /// them are there, since new files may have come to those paths. `None` if the hash is another
-    /// one, or `added` is empty.
+    /// Returns the seeds of a resumed campaign, whose common hash is `digest`, if that is the hash
+    /// of the seeds which this call was given and those of the files `added`, which the command
+    /// itself adds in each call. If the output directory has stored such seeds, they are read
+    /// there, because new files may have come to `added`. `None` if the hash is another one, or
+    /// `added` is empty.
     fn with_added(
         &self,
         store: &Mutex<Store>,
@@ -232,9 +232,9 @@ fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError
 /// length in bytes. Short inputs are drawn more often, since a megabyte takes as long as a thousand
 /// short inputs.
 const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
-/// Thresholds for a random byte, by which the range of an input's length is chosen: the shortest
-/// range if the byte is below the first value, the middle one if it is below the second value, and
-/// else the longest.
+/// Chooses, by a random byte, the range from which the length of an input is drawn: the shortest
+/// range if the byte is below the first number, the middle one if it is below the second, else the
+/// longest.
 const SHARES: [u8; 2] = [160, 236];
 
 /// The name of the input of a run; the input can be built again from its name.

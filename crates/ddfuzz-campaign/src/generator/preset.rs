@@ -30,7 +30,7 @@ pub enum DataSet {
     Huge,
 }
 
-/// The variant of a data set of the study of 2020, which has three data sets for each size class.
+/// Which data set of a size class is meant: the study of 2020 has three for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// The first variant: inputs of random lengths, lines of fewer than 255 characters, and only
@@ -44,8 +44,8 @@ pub enum Variant {
     Third,
 }
 
-/// One kind of inputs in a preset: `count` inputs of these characters and lines. Their lengths are
-/// from `shortest` to `longest`, counted in bytes, or in lines for inputs that consist of lines.
+/// Some inputs of a preset: `count` inputs of the kind `kind`, with lengths from `shortest` to
+/// `longest`, in bytes, or in lines if the inputs consist of lines.
 struct InputShare {
     count: u64,
     kind: Kind,
@@ -53,7 +53,8 @@ struct InputShare {
     longest: u64,
 }
 
-/// Random seeds in the data sets of [`Variant::First`] are below this number.
+/// Random seeds of the inputs in the first data set of each size ([`Variant::First`]) of the study
+/// of 2020 are below this number.
 const MODULUS: u64 = 37;
 /// The three kinds of characters in the data sets of the study of 2020, in the order of the study:
 /// the characters, and whether NUL is among them. They stand for the options `-0`, `-a` and `-p` of

@@ -24,25 +24,27 @@ use ddfuzz_exec::{Ended, Freshness, Target, Way};
 /// Observing comparisons of corpus entries may take at most a worker's time divided by this number.
 /// Repairing checksums in mutants may take the same amount in addition.
 const SHARE_DIVISOR: u32 = 8;
-/// Two numbers: of corpus entries whose comparisons are observed, and of mutants that are repaired,
-/// however long that takes. To observe an entry takes tens of milliseconds with an unmodified
-/// program, and some 0.1 ms with the method `harness`, by which alone mutants are repaired.
+/// Two counts: how many corpus entries a worker observes for their comparisons, and how many
+/// mutants it repairs, before the time for this is limited to a share of its time. To observe an
+/// entry takes tens of milliseconds with an unmodified program, and some 0.1 ms with the method
+/// `harness`, by which alone mutants are repaired.
 const FREE: (u32, u32) = (16, 256);
 /// Greatest number of corpus entries whose comparisons are cached; when there are more, the cache
 /// is emptied.
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// How many mutants with repaired checksums are made each time a corpus entry is mutated. The first
-/// number applies until so many mutants of the entry were tried. Then the second one applies if at
-/// least a quarter of the tried mutants could be repaired; otherwise no more are made.
+/// How many mutants with repaired checksums are made each time that a corpus entry is mutated: the
+/// first number for an entry of which fewer mutants than that were tried; the second number for
+/// other entries, if at least a quarter of their tried mutants could be repaired. If fewer could,
+/// none.
 const REPAIRS: (usize, usize) = (16, 64);
 /// Greatest number of values that are replaced in one mutant to repair it; the mutant is run before
 /// each replacement.
 const MAX_REPAIRED: usize = 4;
-/// Limits on the mutants of a corpus entry that are made so that compared values become equal. When
-/// the entry is mutated for the first time, the first number of mutants is made for each comparison
-/// that can be solved; later, one. The second number limits all of them each time.
+/// Limits on the mutants of a corpus entry that are made to let compared values become equal. The
+/// first is the number for each comparison that such a mutant may solve, when the entry is mutated
+/// for the first time; later it is one. The second is the limit on all of them together each time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// How often an activity was carried out (observing comparisons of corpus entries, or repairing
@@ -54,9 +56,9 @@ struct Spent {
 }
 
 impl Spent {
-    /// Returns whether the activity may be carried out once more now, by a worker that has begun
-    /// at `began`: the first `free` times, and later while it has taken less than its share of the
-    /// worker's time ([`SHARE_DIVISOR`]).
+    /// Returns whether this activity (observing comparisons, or repairing mutants) may be carried
+    /// out once more: always the first `free` times, and later while it has taken less than its
+    /// share ([`SHARE_DIVISOR`]) of the time since the worker began at `began`.
     fn has_time(&self, began: Instant, free: u32) -> bool {
         self.times < free || self.time < began.elapsed() / SHARE_DIVISOR
     }
@@ -184,11 +186,11 @@ impl Comparer {
         Ok(count)
     }
 
-    /// Repairs values such as checksums in `input`, a mutant of the scheduled input. Each step runs
-    /// the mutant, and looks for a comparison of two unequal values that the scheduled input's own
-    /// run did not make, and of which one value occurs in the mutant; that value is replaced by the
-    /// other one. There are at most [`MAX_REPAIRED`] steps. Returns true if a value was replaced or
-    /// a run did not end normally, and false if nothing was replaced.
+    /// Repairs values such as checksums in `input`, a mutant of the scheduled input, in at most
+    /// [`MAX_REPAIRED`] steps. Each step runs the mutant, and looks for a comparison that failed
+    /// and that the scheduled input's own run did not make. If one of the two compared values
+    /// occurs in the mutant, the other one takes its place there. Returns true if a value was
+    /// replaced or a run did not end normally, and false if nothing was replaced.
     fn repair(&mut self, input: &mut Vec<u8>) -> bool {
         for done in 0..MAX_REPAIRED {
             let Some((ended, compared)) = self.observe(input) else {

@@ -52,7 +52,7 @@ const SHUTDOWN_RUNS: u32 = 16;
 /// A worker is granted the remaining runs of the campaign, divided by this number and by the number
 /// of workers, so that all workers end at about the same time.
 const GRANT_PARTS: u64 = 4;
-/// Smallest and largest number of runs that a worker is granted at once.
+/// Smallest and largest number of runs that the main process grants a worker at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
 /// State of the main process of a guided campaign during one call of ddfuzz; it answers the
@@ -670,8 +670,8 @@ impl GuidedEngine<'_> {
     }
 }
 
-/// The numbers of the workers that were started together, in sets by what their processes have
-/// done.
+/// Three sets of workers, by their numbers: those whose supervisor has connected, those whose
+/// supervisor is still connected, and those whose worker process has connected.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     /// Numbers of the workers whose supervisor process has connected at least once.
@@ -682,7 +682,7 @@ pub(super) struct Workers {
     pub(super) met: BTreeSet<usize>,
 }
 
-/// The registry of a guided campaign's groups, which writes to the store of the main process.
+/// The groups of a guided campaign; their crashes are stored by the main process.
 pub(super) type Groups<'a> = GroupRegistry<SharedStore<&'a Mutex<Store>>>;
 
 /// Creates the registry of the groups in the output directory, which knows the entries that are

@@ -19,8 +19,9 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// What [`Evaluator::evaluate`] does with the remaining inputs of its list after one that fails. An
-/// input fails if it hangs, or if it crashes in a way of which nothing new is stored.
+/// What [`Evaluator::evaluate`] does with the rest of its inputs after one has failed: runs them or
+/// skips them. An input fails if it hangs, or if it crashes in a way of which nothing new is
+/// stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
     /// After an input that fails, the remaining inputs of the list are run as usual.
@@ -43,8 +44,8 @@ pub(super) struct Evaluated {
     pub(super) skipped: bool,
 }
 
-/// From which corpus entries the inputs of a list were made by mutation; empty if the inputs are
-/// seeds or generated ones.
+/// Tells for each input of a list of mutants from which corpus entry the mutant was made. Empty for
+/// seeds and generated inputs, which are made from no entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parents<'a> {
     /// For each corpus entry of which mutants were made, in the order of the mutants: its id, and
@@ -304,8 +305,8 @@ where
         self.report(&input, kind).map(drop)
     }
 
-    /// Sends an input that did not pass to the linked hosts as a test case, since their brokers
-    /// forward test cases, but not LibAFL's objectives.
+    /// Sends an input that did not pass to the linked hosts. It is sent as LibAFL's message for a
+    /// new test case, since brokers forward no messages for objectives.
     fn share(&mut self, input: &BytesInput, exit_kind: ExitKind) -> Result<(), Error> {
         let config = <Manager as EventFirer<BytesInput, State>>::configuration(self.manager);
         let event = Event::NewTestcase {

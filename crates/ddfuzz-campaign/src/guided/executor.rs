@@ -80,8 +80,8 @@ impl Default for BatchSize {
 }
 
 impl BatchSize {
-    /// Adapts the number of inputs in a batch to `time`, which a batch of `inputs` runs took:
-    /// halves it if that is too long, and doubles it if it is short.
+    /// Adapts the number of inputs in a batch: halves it if the last batch, of `inputs` runs, took
+    /// more `time` than [`MAX_BATCH_TIME`], and doubles it if it took less than a quarter of that.
     fn took(&mut self, inputs: usize, time: Duration) {
         if time > MAX_BATCH_TIME {
             self.0 = (inputs / 2).max(1);
@@ -204,7 +204,8 @@ impl TargetExecutor {
         self.failed_run.ended()
     }
 
-    /// Forgets the last failed run, so that no objective evaluates it any more.
+    /// Empties the slot of the last failed run, so that it is not taken for a failure of the next
+    /// run.
     pub(super) fn clear_unreported(&mut self) {
         self.failed_run.put(FailedRun::default());
     }
@@ -271,9 +272,9 @@ impl TargetExecutor {
         })
     }
 
-    /// Runs `input` within the full time limit, and returns the result with its coverage. The first
-    /// call for an input makes several runs of it in one batch, and returns the first result; the
-    /// next calls for the same input return the other results without a run.
+    /// Runs `input` within the full time limit, and returns the result with its coverage. To save
+    /// time, the first call for an input makes all the runs that calibration needs in one batch and
+    /// keeps the others' results; the next calls for this input return these without a run.
     fn run_again(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         if let Some((of, run)) = self.ahead.pop_front()
             && of == input
@@ -296,9 +297,9 @@ impl TargetExecutor {
         }
     }
 
-    /// Sets LibAFL's observers to a run that ended as `ended` says and has these coverage
-    /// `counters`. If the run may have failed, also puts its observations into `failed_run`; the
-    /// snapshots of the process among them are valid only until the next run.
+    /// Tells LibAFL's observers how a run has `ended` and what its coverage `counters` are. If the
+    /// run may have failed, also puts what is needed to examine it into `failed_run`; the snapshots
+    /// of the process in it are valid only until the next run.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         if !counters.is_empty() {
@@ -445,8 +446,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Records the CPU time of a run that passed and reached something new, to learn the limit
-    /// from.
+    /// Adds the CPU time of a run that passed and reached something new to those from which the
+    /// time limit is learned.
     pub(super) fn see(&mut self, cpu: Duration) {
         self.runs += 1;
         self.cpu += cpu;
@@ -460,7 +461,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Checks whether the learned time limit is shorter than the target's full one.
+    /// Checks whether a time limit was learned from runs that is shorter than the target's own
+    /// limit.
     pub(super) fn is_learned(&self) -> bool {
         self.learned != self.full
     }

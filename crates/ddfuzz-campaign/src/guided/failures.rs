@@ -10,16 +10,17 @@ use libafl::{corpus::CorpusId, inputs::BytesInput};
 
 /// Runs that are stopped as hangs may take a worker's time divided by this number, plus [`CREDIT`].
 const HANG_DIVISOR: u32 = 16;
-/// Crashes of which nothing new is stored may take a worker's time divided by this number, plus
-/// [`CREDIT`].
+/// While crashes that bring nothing new to store have taken more than a worker's time divided by
+/// this number, plus [`CREDIT`], mutants that probably fail are not run.
 const CRASH_DIVISOR: u32 = 8;
 /// Time that failing runs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
-/// For one corpus input, the greatest number of changes that are recorded because a mutant with the
-/// change has failed. A change is the first byte in which a mutant differs from the input.
+/// Maximum number of changes that are remembered of one corpus input because a mutant of it failed.
+/// A change is the first byte in which a mutant differs from the input.
 const MAX_CHANGES: usize = 256;
-/// While failing runs take more than their share of a worker's time, a mutant is discarded if at
-/// least one in so many mutants with the same first differing byte has failed.
+/// One in so many: a mutant counts as likely to fail if at least this part of the entry's mutants
+/// that were run, with the same first differing byte, has failed. Likely failures are discarded
+/// while failing runs take more than their share of a worker's time.
 const LIKELY_DIVISOR: u32 = 4;
 /// Number of mutants of a corpus input that must have been run before the input is compared with
 /// others by the share of its running time that failing mutants take.
@@ -69,8 +70,9 @@ impl Default for FailureTime {
 }
 
 impl FailureTime {
-    /// Records that a batch of `runs` runs took `time`. If `stopped`, the last run of the batch was
-    /// stopped as a hang, and the time beyond that of the passing runs counts as the hang's.
+    /// Counts a batch of `runs` runs that took the wall time `time`. If `stopped`, the last run of
+    /// the batch was stopped as a hang: what remains of `time` after the mean time of each other
+    /// run is counted as the time of hangs.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
         self.runs += runs as u64;
@@ -80,8 +82,8 @@ impl FailureTime {
         }
     }
 
-    /// Adds `time` to the time spent on crashes: a crash took so long after its run, to be
-    /// classified, although it then turned out that nothing of it was new.
+    /// Adds `time`, which it took to classify a crash after its run, to the time spent on crashes.
+    /// Called for a crash of which nothing turned out to be new.
     pub(super) fn classified(&mut self, time: Duration) {
         self.crashes.add(time);
     }

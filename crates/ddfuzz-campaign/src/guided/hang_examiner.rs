@@ -25,11 +25,11 @@ const INDISTINCT_DIVISOR: u32 = 8;
 /// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
 /// Queue length from which on a suspected hang is queued only if it hangs at a new site in the
-/// program. For one at a known site, the run is then only counted in its group, if the group is
-/// known.
+/// program. A hang at a known site is then only counted as a run of the site's group; it is dropped
+/// if that group is not known yet.
 const MAX_WAITING: usize = 64;
-/// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
-/// one is dropped, even at a new site.
+/// Greatest number of suspected hangs that wait to be examined. Further ones are dropped, even
+/// those at a place in the program at which no run has hung before.
 const MAX_WAITING_FIRST: usize = 1024;
 /// Greatest number of signatures (hashes of places in the program at which runs hang) that are
 /// recorded; further ones are ignored.
@@ -108,9 +108,9 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, drops
-    /// it; the result is then the group in which the caller has to count its run, or `None` if the
-    /// group is not known, so that the run is not counted.
+    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, the
+    /// hang is dropped, and its known group is returned, so that the caller counts the run there;
+    /// `None` if its group is not known, and the run is not counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -141,9 +141,9 @@ impl HangExaminer {
         known.next().copied()
     }
 
-    /// Finds the group of the hang with these `signatures`, in which the caller has to count `runs`
-    /// runs. If the group is not known yet, stores the number of runs until it is, and returns
-    /// `None`; the caller then counts nothing.
+    /// Returns the group of the hang with these `signatures`; the caller then counts `runs` runs in
+    /// it. If the group is not known yet, returns `None`, and keeps the number of runs here, to be
+    /// counted when the hang has got its group.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
@@ -152,18 +152,18 @@ impl HangExaminer {
         group
     }
 
-    /// Removes, from the runs that wait to be counted in a group, those of hangs with one of these
-    /// signatures; returns their number.
+    /// Stops keeping the counts of runs that were stopped as hangs with one of the `signatures`,
+    /// because the group of this hang is known now; returns how many runs that were.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// Returns how many suspected hangs would still be examined if fuzzing ended now. `fuzzed`:
-    /// time that all workers together have fuzzed. Counted are the one under examination, all
-    /// waiting ones at new sites, and one waiting one without a signature, if examinations of such
-    /// hangs have taken less than an eighth of `fuzzed`.
+    /// Returns how many suspected hangs would still be examined if fuzzing ended now: the one under
+    /// examination, all waiting ones that are the first at their site, and one waiting one without
+    /// a signature. The last one counts only if examinations of such hangs have taken less than an
+    /// eighth of `fuzzed`, the time that all workers together have fuzzed.
     pub(super) fn pending(&self, fuzzed: Duration) -> usize {
         let first = self.waiting.iter().filter(|suspect| suspect.first);
         let next = self.next_indistinct(fuzzed);
@@ -207,8 +207,8 @@ impl HangExaminer {
     }
 
     /// Removes and returns the suspected hangs that were not examined, each with its group if that
-    /// is known. Of those at one site in the program without a known group, only the first is
-    /// returned.
+    /// is known. Several hangs at one site in the program (place at which runs hang) whose group is
+    /// unknown are returned only once.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();
@@ -321,9 +321,9 @@ impl ExaminerThread {
     }
 }
 
-/// Examines, on the examining thread, whether and where in the program `input` hangs, and returns
-/// the verdict. `triager` is created at the first call. `steady` records for which groups of hangs
-/// a second run was made, so that it is made only once for each.
+/// Examines, on the examining thread, whether `input` hangs and where in the program, and returns
+/// the verdict. The first call creates `triager`. A hang of a group that is not in `steady` yet is
+/// run a second time; `steady` remembers these groups.
 fn examine(
     (triager, steady): (&mut Option<Triager>, &mut SteadyHangs),
     target: &Target,
@@ -390,8 +390,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Adds a suspected hang whose run has ended by itself to the corpus of the output directory.
-    /// Does so only if it was the first at its site and fuzzing is over; while fuzzing goes on, the
-    /// worker that submitted it gets the verdict and runs it again.
+    /// Does so only if it was the first at its site and fuzzing is over; before that, the worker
+    /// that submitted it gets the verdict and runs it again.
     fn add_to_corpus(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {
             true => lock(self.session.store)
@@ -401,8 +401,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Counts the run of a suspected hang that was not examined in `group`; if `group` is `None`,
-    /// stores its input as a flaky crash.
+    /// Ends the work on a suspected hang that is not examined: counts its run in `group`, if its
+    /// group is known, else stores its input as a flaky crash.
     pub(super) fn count_or_store(
         &mut self,
         suspect: &SuspectedHang,

@@ -18,8 +18,8 @@ use ddfuzz_triage::Key;
 /// Least CPU time after which a run is compared with the signatures of known hangs, to stop it
 /// early.
 const MIN_WINDOW: Duration = Duration::from_micros(100);
-/// A run is compared with the signatures of known hangs after this many times the CPU time that
-/// most of the last runs took.
+/// A run is compared with the signatures of known hangs after this many times the CPU time within
+/// which nine of ten recorded runs ended.
 const WINDOW_FACTOR: u32 = 4;
 /// Number of the latest runs of corpus inputs whose CPU times are kept. From them the worker learns
 /// after which CPU time a run is compared with known hangs.
@@ -63,7 +63,8 @@ enum SiteState {
     Slow,
 }
 
-/// What a worker does with an input whose run took too long.
+/// What a worker does with an input whose run took too long: submits it to be examined, runs it
+/// again with more time, or only counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HangAction {
     /// The worker submits the input to the main process, to be examined.
@@ -255,9 +256,10 @@ impl KnownHangs {
         }
     }
 
-    /// Applies a verdict of the main process about a submitted hang. `own`: the number of the
-    /// submission if this worker made it, else `None`. Returns the input if it does not hang and
-    /// was kept for its new coverage.
+    /// Takes over the main process's verdict about a suspected hang. Runs that stop at the same
+    /// site then count as hangs of its group, or as slow; if the verdict is that nothing is known,
+    /// the site is forgotten. `own`: the number of the submission if this worker made it, else
+    /// `None`. Returns the submitted input if its run ended by itself.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {
@@ -329,7 +331,8 @@ mod tests {
         serde_json::from_value(number.into()).unwrap()
     }
 
-    /// Makes a run that exceeded its time limit and shows these signatures, for tests.
+    /// Makes a run that has exceeded its time limit, with hangs' signatures made of the numbers
+    /// `signatures`, for tests.
     fn over(signatures: &[u64]) -> Stuck {
         Stuck {
             signatures: signatures.iter().copied().map(signature).collect(),
@@ -338,7 +341,8 @@ mod tests {
         }
     }
 
-    /// Makes a run that was stopped early because it showed the known signature `number`.
+    /// Makes what hang detection observes of a run that is stopped early, because it shows the
+    /// signature of the known hang with the number `number`.
     fn stopped(number: u64) -> Stuck {
         Stuck {
             signatures: Vec::new(),

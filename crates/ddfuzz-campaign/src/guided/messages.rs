@@ -239,8 +239,8 @@ impl MainProcess {
         Ok(main_process)
     }
 
-    /// Takes the number of a worker, and the number that this worker gave to an input that it
-    /// submitted as a suspected hang. Returns the latter if the worker is this one, else `None`.
+    /// Returns `number`, which a worker gave to an input that it submitted as a suspected hang, if
+    /// `worker` is this worker; else `None`.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }

@@ -27,7 +27,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 const LONGEST_REQUEST: usize = 8192;
 
 /// A LibAFL monitor that sends the statistics of a campaign to StatsD, and serves them to
-/// Prometheus, as far as the settings ask for that.
+/// Prometheus; each of both only if the settings ask for it.
 pub(super) struct Monitors {
     statsd: Option<(UdpSocket, SocketAddr)>,
     prometheus: Option<Prometheus>,

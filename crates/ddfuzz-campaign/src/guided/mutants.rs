@@ -99,8 +99,8 @@ impl Pool {
         copy(&made[made.len() - 1], &mut free[0])
     }
 
-    /// Records that all mutants added to the pool since the last call of this function were made of
-    /// the corpus entry `id`.
+    /// Records that the mutants which were added to the pool since the last call of this function
+    /// were made of the corpus entry `id`.
     fn end_turn(&mut self, id: CorpusId) {
         match self.parents.last_mut() {
             Some((last, end)) if *last == id => *end = self.made,

@@ -252,8 +252,8 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Counts runs that were stopped as hangs with these signatures in the group of that hang; if
-    /// the group is not known yet, the examiner of hangs keeps the count until it is.
+    /// Counts `runs` runs that were stopped as hangs with one of these `signatures`: in the group
+    /// of the hang, or, while that is not known, in the examiner of hangs, which adds them later.
     fn count_unclassified(
         &mut self,
         signatures: &[Signature],
@@ -300,9 +300,9 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Handles an error that occurred while `request` was carried out. If the disk stayed full
-    /// until the time for fuzzing was over, the crash of `request` counts as not stored; any other
-    /// error ends the campaign.
+    /// Handles the error `error` of the store while `request` was carried out. If the disk is full
+    /// and no more time is left to wait for space, the crash that the request would store is
+    /// counted as not stored; any other error ends the campaign.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
         if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());

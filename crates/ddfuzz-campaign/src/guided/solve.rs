@@ -22,11 +22,12 @@ use super::worker::State;
 /// Greatest difference of two compared numbers that the solver tries to make up for in the input;
 /// greater ones are mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
-/// How many mutants are made depends on the comparisons in the run on an input. Each comparison
-/// with a value that occurs in the input counts 1; each difference of two compared numbers counts 1
+/// Divisor by which the number of mutants of an input grows with its comparisons: a comparison with
+/// a value that occurs in the input counts 1, but a difference of two compared numbers only 1
 /// divided by this number.
 const DIFFERENCES: usize = 4;
-/// Greatest number of comparisons whose values one mutant makes equal.
+/// Greatest number of comparisons for which one mutant is changed so that their two values are
+/// equal.
 const MAX_SOLVED: usize = 2;
 
 /// The comparisons of the run on an input, divided by what [`ComparisonSolver`] can do about them:
@@ -44,8 +45,8 @@ pub(super) struct SolvableComparisons {
 }
 
 impl SolvableComparisons {
-    /// Sorts `all` comparisons of the run on `input`: finds those with a value that occurs in
-    /// `input`, and the differences of compared numbers.
+    /// Prepares `all` comparisons of the run on `input` for solving them: selects those with a
+    /// value that occurs in `input`, and lists the differences of compared numbers.
     pub(super) fn of(all: Vec<CmpValues>, input: &[u8]) -> SolvableComparisons {
         let differences: BTreeSet<i64> = all.iter().filter_map(difference).collect();
         let occurs = |values: &&CmpValues| !replacing_edits(values, input, 0).is_empty();
@@ -56,10 +57,9 @@ impl SolvableComparisons {
         }
     }
 
-    /// Finds a place in `input`, a mutant, where a replacement of at least two bytes makes the two
-    /// values of a comparison equal, and returns the first one; `None` if there is none.
-    /// `compared`: the comparisons of the mutant's run; those that the run on the unchanged input
-    /// made, too, are ignored.
+    /// Returns the first replacement, of at least two bytes of `input` (a mutant), that makes the
+    /// two values of a comparison equal; `None` if there is none. `compared`: the comparisons of
+    /// the mutant's run. Those that the run on the unchanged input made, too, are ignored.
     pub(super) fn repairing_edit(
         &self,
         compared: &[CmpValues],
@@ -257,9 +257,8 @@ fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
     Some((begin..end, number))
 }
 
-/// Returns the index of the first occurrence of `part` in `whole` at or behind index `from`; if
-/// there is none, of its first occurrence in the whole. `None` if `part` does not occur, or is
-/// empty.
+/// Returns the index at which `part` occurs first in `whole` at or behind the index `from` or, if
+/// it does not, before that. `None` if `part` does not occur, or is empty.
 fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let first = part.first()?;
     // Most places differ in the first byte, which is compared without a call.

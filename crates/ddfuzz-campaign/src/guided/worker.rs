@@ -353,7 +353,7 @@ fn read(path: &Path, max_len: u64) -> Option<BytesInput> {
 /// Time between two requests of the minimizing worker for an entry to minimize, while there is
 /// none.
 const IDLE: Duration = Duration::from_millis(100);
-/// Pause of the minimizing worker while the disk is full.
+/// Time that the minimizing worker waits, while the disk is full, before it tries again.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Works as the minimizing worker: claims and minimizes one entry after the other until the main
@@ -408,8 +408,8 @@ fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     }
 }
 
-/// Returns the number of places in the program that the worker's runs have covered: the entries of
-/// the coverage map without the steps of the stack's depth behind them.
+/// Returns the number of places in the program that the worker's runs have covered. The entries at
+/// the end of the coverage map, which stand for depths of the stack, do not count.
 fn covered_places(history: &MapFeedbackMetadata<u8>) -> usize {
     let map = &history.history_map;
     let steps = &map[map.len().saturating_sub(STACK_STEPS)..];
@@ -495,7 +495,7 @@ impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for CorpusFeedback {
     }
 }
 
-/// LibAFL observer of the coverage counters of the last run, classified into hit counts.
+/// LibAFL's observer of a run's coverage counters, which it classifies by ranges of hit counts.
 pub(super) type Map =
     ExplicitTracking<HitcountsMapObserver<StdMapObserver<'static, u8, false>>, true, false>;
 

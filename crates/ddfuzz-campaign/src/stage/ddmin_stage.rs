@@ -164,8 +164,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         &self.minimizing
     }
 
-    /// Returns the time that the stage has spent on classifying and minimizing, and the time since
-    /// the stage was made.
+    /// Returns two times: that which the stage has spent on classifying and minimizing, and that
+    /// since the stage was made.
     pub fn used(&self) -> (Duration, Duration) {
         self.budget.used()
     }
@@ -206,7 +206,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// Why a solution of the fuzzer was not processed.
+/// Why a solution of the fuzzer could not be processed now: no time is left, it cannot be read, or
+/// runs cannot be classified.
 enum Trouble {
     /// The time budget has no time left to classify the solution.
     NoTime,
@@ -340,9 +341,9 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Reads and classifies the fuzzer's solutions that the stage has not processed yet. An error
-    /// of reading one is logged, and the others go on; an error of classifying one is returned as
-    /// the inner result. The outer error is one of LibAFL.
+    /// Reads and classifies the fuzzer's solutions that the stage has not processed yet. If one
+    /// cannot be read, logs that, and continues with the others; an error of classifying one is
+    /// returned as the inner result. The outer error is one of LibAFL.
     fn walk_solutions<EM, S>(
         &mut self,
         state: &mut S,
@@ -362,8 +363,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
-    /// If `done` is an error, logs it as a warning by LibAFL's event manager, unless the last
-    /// logged error was the same.
+    /// Logs an error of the stage (if `done` is one) as a warning by LibAFL's event manager, unless
+    /// the last logged error was the same. Fails only if logging does.
     fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,
@@ -624,7 +625,8 @@ impl SolutionCursor {
         }
     }
 
-    /// Records that the stage has processed the solution `id`, and moves the cursor to it.
+    /// Records that the stage has processed the fuzzer's solution `id`; the stage then continues
+    /// with the solutions after it.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);
     }

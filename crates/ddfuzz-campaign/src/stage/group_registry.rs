@@ -47,7 +47,7 @@ struct Group {
 impl Group {
     /// Returns the size in bytes below which a further input with a known minor key is stored. It
     /// is the larger of two sizes: `least`, that of the smallest stored input with this key; and
-    /// the size below which an input is worth minimizing, since it is smaller than all stored
+    /// the size below which minimizing an input is worthwhile: it is then smaller than all stored
     /// inputs that are not minimized yet, and small enough to promise a smaller result than the
     /// group has.
     fn size_limit(&self, least: u64) -> u64 {
@@ -489,10 +489,10 @@ struct PendingGroups {
 }
 
 impl PendingGroups {
-    /// Adds a group to the queue of groups to minimize. If it is in the queue already, it stays,
-    /// and gets `priority` if that is more urgent and nobody minimizes the group at present.
-    /// `begun`: whether a minimization of the group was begun and interrupted; such a group comes
-    /// before all others of its priority, any other new group after them.
+    /// Adds a group to the queue of groups to minimize. `begun`: whether a minimization of the
+    /// group was begun and interrupted; such a group comes before all others of its priority, any
+    /// other new group after them. A group that is in the queue already stays at its place; unless
+    /// it is being minimized, it gets `priority` if that is more urgent.
     fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         self.numbers += 1;
         let pending = self.groups.entry(group).or_insert(PendingGroup {

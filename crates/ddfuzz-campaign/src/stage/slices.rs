@@ -30,7 +30,8 @@ const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// The groups that one stage has claimed from the crash sink, and minimizes in time slices.
+/// The minimizations that one stage has under way, in time slices: those of the groups that it has
+/// claimed from the crash sink.
 pub(super) struct Minimizations<D: CrashSink + 'static> {
     sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
@@ -76,7 +77,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         self.minimizations.is_empty()
     }
 
-    /// Checks whether all minimizations still pause at the time `now`, because of a failure.
+    /// Returns true if no group is minimized at the time `now`, because a minimization has failed
+    /// shortly before; all pause for 10 seconds then. `now`: time since the stage was made.
     pub(super) fn is_paused(&self, now: Duration) -> bool {
         now < self.pauses_until
     }
@@ -368,8 +370,8 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
         })
     }
 
-    /// Lets the coroutine run, and waits until it parks, returns or panics; after its end the
-    /// result is always [`Slice::Broken`].
+    /// Hands `argument` to the coroutine, lets it run, and waits until it parks, returns or panics.
+    /// After its end the result is always [`Slice::Broken`].
     fn resume(&mut self, argument: O) -> Slice<T> {
         let Some(resumes) = &self.resumes else {
             return Slice::Broken;

@@ -18,9 +18,9 @@ const MAX_OVERSPENT: Duration = Duration::from_secs(10);
 /// Minimizing hangs and memory blow-ups may take the time that all minimization may take, divided
 /// by this number.
 const HANG_DIVISOR: u32 = 4;
-/// Two limits for classifying the fuzzer's solutions. It waits while the stage has taken this much
-/// more time than its share. If a group waits to be minimized, it also waits while classification
-/// has taken this much more time than minimization.
+/// Limit on the time of classifying the fuzzer's solutions during fuzzing. No solution is
+/// classified while the stage has taken this much more time than its share, or, if a group waits to
+/// be minimized, while classification has taken this much more time than minimization.
 const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 
 /// The time budget of one worker for classifying solutions and minimizing groups. It reads no
@@ -69,8 +69,8 @@ impl TimeBudget {
         self.unlimited = true;
     }
 
-    /// Adds to the budget the share of the time that has passed up to `now`, the time since the
-    /// budget was made; overspent time is repaid first.
+    /// Adds to the budget the share that it earns of the time since the last call; overspent time
+    /// is repaid first. `now` is the time since the budget was made.
     pub(super) fn pass(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.now);
         self.now = self.now.max(now);
@@ -122,18 +122,18 @@ impl TimeBudget {
     }
 
     /// Returns the length of the next time slice for minimizing a hang or a memory blow-up, or
-    /// `None` if no slice is permitted now. Since their runs take long, they get a quarter of the
-    /// share of minimization, and no credit.
+    /// `None` if no slice is permitted now. Since their runs take long, all of them together get at
+    /// most a quarter of the time that minimization may take, and new groups get no extra time.
     pub(super) fn slice_for_hangs(&self) -> Option<Duration> {
         let part = self.now * u32::from(self.percent) / (100 * HANG_DIVISOR);
         let fair = self.unlimited || self.hangs < part;
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Returns true if a solution of the fuzzer may be classified now. After fuzzing, it always
-    /// may. During fuzzing, the worker must have spent less than a second more than its time budget
-    /// on classification and minimization together; and if a group waits to be minimized (`waits`),
-    /// at most a second more on classification than on minimization.
+    /// Returns true if a solution of the fuzzer may be classified now: always after fuzzing. During
+    /// fuzzing, the time that the worker has spent on classification and minimization must exceed
+    /// its budget by less than a second. If a group waits to be minimized (`waits`), classification
+    /// must also not have taken over a second more than minimization.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

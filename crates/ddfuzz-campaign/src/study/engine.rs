@@ -182,8 +182,9 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Fuzzes the utility whose record has the index `at`, and records its label. Does nothing if
-    /// it is not installed or has a reason to be skipped; if it does not start, records that.
+    /// Fuzzes the utility whose record has the index `at`, and notes in the record if it does not
+    /// end on an empty input or works only at a terminal. Does nothing if it is not installed or
+    /// has a reason to be skipped; if it does not start, records that.
     fn run_utility(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
         let path = utility.path.as_deref();
         let Some(program) = path.filter(|_| utility.skip_reason.is_none()) else {

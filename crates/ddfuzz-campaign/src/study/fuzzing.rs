@@ -67,10 +67,10 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Repeats the runs that exceeded their time limit and of which an earlier call was stopped
-    /// before it knew whether they hang, and commits them (stores their findings and counts them).
-    /// Runs that this call cannot repeat, because of the user's stop or the time limit, are left to
-    /// the next one.
+    /// Repeats runs of the utility whose record has the index `at`: those that exceeded their time
+    /// limit, if an earlier call was stopped before it knew whether they hang. Commits them (stores
+    /// their findings and counts them). Those that this call cannot repeat, because of the user's
+    /// stop or the time limit, are left to the next one.
     fn repeat_undecided(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -97,9 +97,9 @@ impl StudyEngine<'_> {
 
     /// Runs all worker threads on one utility, and commits the chunks (results of successive runs)
     /// that they report, in the order of the runs. When a time limit ends the runs, all chunks that
-    /// were begun are committed, and the next call of ddfuzz goes on behind them. Otherwise, the
-    /// chunks behind one that was cut short are dropped, and the next call makes their runs again,
-    /// so that results remain a function of the seed.
+    /// were begun are committed, and the next call of ddfuzz begins with the runs after them.
+    /// Otherwise, the chunks behind one that was cut short are dropped, and the next call makes
+    /// their runs again, so that results remain a function of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,
@@ -183,10 +183,11 @@ impl StudyEngine<'_> {
     }
 
     /// Decides for each run of a chunk (results of successive runs) that exceeded its time limit
-    /// whether it hangs or is only slow. Returns true if the chunk may be committed. The user's
-    /// stop may leave runs undecided. If a time limit ends the utility's runs, such runs are
-    /// removed from the chunk, and the next call of ddfuzz repeats them; otherwise false is
-    /// returned, and the next call repeats the whole chunk.
+    /// whether it hangs or is only slow; the user's stop may leave some undecided. Returns true if
+    /// the chunk may be committed. If runs of the utility are undecided, what follows depends on
+    /// what ends its runs (`at`: index of its record): with a time limit, they are taken out of the
+    /// chunk, and the next call of ddfuzz repeats them; else false is returned, and the next call
+    /// repeats the whole chunk.
     fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
         let all = self.loses_nothing(shared, at);
         let stop = self.session.stop;
@@ -198,9 +199,10 @@ impl StudyEngine<'_> {
         all || undecided.is_empty()
     }
 
-    /// Returns true if a time limit ends the runs of the utility whose record has the index `at`:
-    /// all runs then count, even those behind runs that were left out. Returns false if only the
-    /// number of runs ends them: they then count only up to the first one that was left out.
+    /// Returns true if all runs of a utility count, even those behind runs that were left out,
+    /// because a time limit ends its runs. Returns false if the number of runs ends them: only
+    /// those before the first run that was left out count then. `at`: index of the utility's record
+    /// in the study.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
@@ -354,8 +356,9 @@ impl WorkerContext<'_> {
         self.plan.call(self.utility, chunk)
     }
 
-    /// Divides the runs from `next` to the end into chunks. Returns for each chunk the number of
-    /// its first run, and its number of runs.
+    /// Divides the runs of the utility from number `next` to the last one to make into chunks
+    /// (groups of successive runs). Returns for each chunk the number of its first run, and its
+    /// number of runs.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
         let ends = move |first: &u64| (first / chunk + 1) * chunk;
@@ -390,8 +393,8 @@ impl<'a> WaitingInputs<'a> {
         }
     }
 
-    /// Builds inputs for the next runs, ready to be sent to the target. If runs share a process,
-    /// there are as many as one request should have; else there is one.
+    /// Builds inputs for the next runs, ready to be sent to the target: as many as one request
+    /// should have if runs may share a process (`freshness`), else one.
     fn fill(&mut self, freshness: Freshness) {
         let most = match freshness {
             Freshness::Shared => MAX_READY,
@@ -421,8 +424,8 @@ struct Worker<'a> {
     started: VecDeque<StartedUtility>,
 }
 
-/// A target that was started for one way to call the utility: one invocation with its drawn
-/// options.
+/// A utility that was started for one way of calling it: with one invocation and the options drawn
+/// for it.
 struct StartedUtility {
     call: Call,
     executor: Box<dyn Executor>,
@@ -558,8 +561,8 @@ const ENDLESS_CPU: Duration = Duration::from_millis(100);
 /// and count as passed.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
-/// What an invocation of a utility does with an empty input, which decides how its other runs are
-/// judged.
+/// What an invocation of a utility does with an empty input: it ends, computes or sleeps without
+/// end, or is killed. This decides how its other runs are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
     /// The program ends when its input is empty.
@@ -585,8 +588,9 @@ impl Baseline {
         }
     }
 
-    /// Returns the limits for the other runs of the invocation: `limits`, but if the program does
-    /// not end on an empty input, at most 100 ms of CPU time and 250 ms of wall time.
+    /// Returns the limits for runs of an invocation on inputs that are not empty: `limits`, but at
+    /// most 100 ms of CPU time and 250 ms of wall time if the program does not end on an empty
+    /// input.
     fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
             true => Limits {

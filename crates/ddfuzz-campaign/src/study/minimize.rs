@@ -85,9 +85,9 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Stores and minimizes slips: inputs that crashed in other groups while entries were
-    /// minimized, and that are smaller than the reproducers of those groups. Ends when none is
-    /// left, or the time `budget` is used up.
+    /// Stores and minimizes slips (inputs that crashed in other groups while entries were
+    /// minimized), taken from `slipped`, if they are smaller than the reproducers of those groups.
+    /// Ends when none is left, or the time `budget` is used up (`None`: no limit).
     pub(super) fn minimize_smaller(
         &mut self,
         slipped: &mut SlippedInputs,
@@ -131,9 +131,9 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the value of `result` as `Some`, and other errors as they are. If the error says
-    /// that the program of the entry `id` can no longer be run, tells the user once and returns
-    /// `None`, so that other entries are still minimized.
+    /// Returns the value of `result` as `Some`, or its error. If this error says that the program
+    /// of the entry `id` can no longer be run, tells the user once and returns `Ok(None)` instead,
+    /// so that other entries are still minimized.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,
@@ -211,9 +211,10 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Minimizes the arguments with which the utility of `entry` is called, and continues the file
-/// `log` if it exists. Returns the utility with the remaining arguments. `None` if there are no
-/// arguments, no call can be made of the remaining ones, or the entry is not of a study.
+/// Minimizes the arguments of the utility with which a study has found the crash of `entry`;
+/// continues the minimization log `log` if it exists. Returns the utility with the remaining
+/// arguments. `None` if there are no arguments, no call can be made of the remaining ones, or no
+/// study has found the entry.
 pub(super) fn minimize_options(
     minimizing: &Minimizing,
     entry: &Entry,

@@ -12,8 +12,8 @@ use ddfuzz_exec::{Channel, SEPARATOR};
 /// Number of runs in a chunk: successive runs of a utility with the same invocation and options. A
 /// server process of the utility is started for each chunk.
 const CHUNK: u64 = 64;
-/// Number of runs in a chunk of a terminal program: successive runs with the same invocation and
-/// options. It is small, since starting the program takes less time than these runs.
+/// Number of runs in a chunk of a terminal program (successive runs with the same invocation and
+/// options). Chunks are small because a run takes longer than starting the program does.
 const CHUNK_OF_KEYS: u64 = 16;
 
 /// Ranges of lengths for generated inputs: each has a least and a greatest length in bytes, and a
@@ -53,7 +53,8 @@ pub struct Call {
     pub drawn: Vec<usize>,
 }
 
-/// The name of the input of a run in a study, from which the input is rebuilt.
+/// The name of the input of a run in a study, from which the input is rebuilt: the empty one, one
+/// or two generated inputs, or keystrokes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StudyInput {
     /// The empty input, by which a utility is tested first.

@@ -46,9 +46,9 @@ pub(crate) struct StudyState {
 }
 
 impl StudyState {
-    /// Adds the records of `utilities`, or updates them if they exist. Begins to count their runs
-    /// for the option `--runs` from 0; if an earlier count is unfinished and asks for the same
-    /// numbers of runs, continues that one.
+    /// Begins to count the runs of `utilities` for the option `--runs`, from 0, and adds or updates
+    /// the records of these utilities. If an earlier call has left a count unfinished that asks for
+    /// the same numbers of runs, continues that count.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {
@@ -116,9 +116,9 @@ impl StudyState {
         self.skipped[at] += runs;
     }
 
-    /// Takes the run with the number `run` out of the undecided runs of a utility, because it is
-    /// being repeated. It then no longer counts as skipped, nor as one of the runs that `--runs`
-    /// asks for. `at`: index of the utility's record in the study.
+    /// Removes the run with the number `run` from the undecided runs of a utility, because it is
+    /// repeated now. It no longer counts as skipped, and `--runs` does not ask for it. `at`: index
+    /// of the utility's record in the study.
     pub(super) fn repeat(&mut self, at: usize, run: u64) {
         self.undecided[at].retain(|one| *one != run);
         self.skipped[at] = self.skipped[at].saturating_sub(1);
@@ -139,7 +139,8 @@ impl StudyState {
         self.shares[at].is_none()
     }
 
-    /// Returns the number of runs of all utilities that count for the present option `--runs`.
+    /// Returns the number of runs of all utilities that are part of the present count for `--runs`;
+    /// runs that were made before it began are not.
     pub(super) fn runs(&self) -> u64 {
         self.all_runs() - self.before.iter().sum::<u64>()
     }

@@ -67,8 +67,8 @@ impl SkipReason {
         }
     }
 
-    /// Returns an explanation for the user why the utility is not run; `None` if the label says
-    /// all.
+    /// Returns why the utility is not run, as a text for the user beside the label of that reason;
+    /// `None` if the label says all.
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
@@ -149,8 +149,9 @@ pub struct RunEnvironment {
 }
 
 impl RunEnvironment {
-    /// Returns the target by which `program` is run in an invocation, with those options of the
-    /// pool that have the indices `drawn`. It inherits no environment variables.
+    /// Returns the target by which `program` is run in an invocation of this utility. Its arguments
+    /// include those command-line options of the utility that have the indices `drawn` in its list
+    /// of options. It inherits no environment variables.
     pub fn target(&self, program: PathBuf, invocation: &Invocation, drawn: &[usize]) -> Target {
         let mut set = vec![
             ("PATH", self.path.clone()),
@@ -179,9 +180,10 @@ impl RunEnvironment {
 /// interactive programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Chooses the ways to call a utility that is in no list, by a test run. A program that works only
-/// at a terminal is called there; any other is called by stdin, by a file, and by files with likely
-/// extensions. Returns these ways, and true if the utility works only at a terminal, else false.
+/// Chooses the ways to call a utility that no list names, and returns them. A test run shows
+/// whether it works only at a terminal; it is called there then, and true is returned beside the
+/// ways. Any other utility is called by stdin, by a file, and by files with likely extensions, with
+/// false.
 pub(super) fn invocations(
     environment: &RunEnvironment,
     program: &Path,
@@ -343,10 +345,10 @@ impl Selection {
         }
     }
 
-    /// Returns the reason not to run the utility `name`: it could do harm, or one of its calls in
-    /// `lines` of the list could, or none of these calls is by a channel that the user has chosen.
-    /// `None` if it has `invocations`, and if there is no such reason. Whether it is installed is
-    /// not checked.
+    /// Returns the reason not to run the utility `name` if no call of it may be run, that is, if
+    /// `invocations` is empty: one of its calls in the lines `lines` of the list could do harm; or
+    /// all of them are by channels that the user has not chosen; or no line names it and it could
+    /// do harm itself. `None` in all other cases. Does not check whether it is installed.
     fn refusal(
         &self,
         name: &str,
@@ -404,8 +406,8 @@ impl Selection {
     }
 }
 
-/// Returns true if a channel, named as in lists (like `cp t.c`), is among the `requested` ones, or
-/// if none are requested; else false.
+/// Returns true if `channel`, written as in lists (like `cp t.c`), is by its first word one of the
+/// `requested` channels, or if none are requested; else false.
 pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
     let word = channel.split(' ').next().unwrap_or_default();
     requested.is_empty() || requested.iter().any(|requested| requested == word)

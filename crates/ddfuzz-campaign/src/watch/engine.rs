@@ -436,11 +436,11 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Returns true if the watch has to start again because the program was rebuilt, and else
-    /// false. `done`: the result with which the watch of one build has ended. True if the watch
-    /// itself has noticed the change. True also if the program has changed by now, and either the
-    /// watched fuzzer has ended or `done` says that the target could not be run. Always false if
-    /// the user has stopped the call.
+    /// Returns true if the watch has to start again because the program was rebuilt: the watch has
+    /// noticed the change itself; or it has ended, because the watched fuzzer ended or the target
+    /// could not be run, and the program is another one now. `done` is the result with which the
+    /// watch of one build has ended. Returns false in all other cases, and if the user has stopped
+    /// the call.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
             Ok(()) => self.over == Some(EndReason::Ended),
@@ -452,9 +452,9 @@ impl WatchEngine<'_> {
         !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
     }
 
-    /// Goes on with the present build of the program. If it is another one than before, checks all
-    /// groups with it. Empties the queues of files and minimizations; the next searches find all
-    /// files again, and those that were not run with this build are examined.
+    /// Switches to the present build of the program. If it differs from the last build, checks all
+    /// groups with it. Empties the queues of files and of minimizations: later searches list all
+    /// files again, and files that were not run with this build are run.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session
@@ -556,9 +556,9 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Queues the most urgent entry to minimize of all groups in the output directory. Only one is
-    /// queued, since its minimization may find further groups. If there is none, stores a slip (an
-    /// input with another crash that a minimization has met), which then is queued.
+    /// Queues the most urgent entry to minimize among all groups in the output directory. Only one,
+    /// since its minimization may find further groups. If there is none, stores a slip (an input
+    /// that crashed in another way during a minimization), and queues that.
     fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
         let minimizing = &self.settings.minimizing;
         loop {

@@ -254,14 +254,15 @@ pub trait Producer {
     /// summary counts the examined inputs as runs instead.
     fn runs(&self) -> u64;
 
-    /// Returns the error with which the watched fuzzer has ended too early, in the first call after
-    /// its end. Returns `None` in later calls, and if it has not ended too early. Files that it has
-    /// dropped are examined in any case.
+    /// Returns the error with which the watched fuzzer has ended too early; only the first call
+    /// after its end returns it. `None` in later calls, and if the fuzzer runs or has ended in
+    /// time. Files that it has dropped are examined in any case.
     fn failure(&mut self) -> Option<CampaignError> {
         None
     }
 
-    /// Returns a warning about the watched fuzzer for the result of the watch, if there is one.
+    /// Returns a warning about the watched fuzzer, such as that it was killed and started again,
+    /// for the result of the watch; `None` if there is nothing to warn of.
     fn warning(&self) -> Option<String> {
         None
     }

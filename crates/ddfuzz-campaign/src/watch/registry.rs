@@ -34,10 +34,11 @@ pub(super) struct ContentRegistry<'a> {
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads from the journal of triage which contents earlier calls of ddfuzz have run on this
-    /// target for the campaign with the id `name`, and counts the runs of each group. The journal
-    /// lacks at most one input, whose finding was stored just before a call was killed. Fails if
-    /// the output directory belongs to a campaign of `ddfuzz run`.
+    /// Opens the registry of the contents that were run on `target`, for the campaign with the id
+    /// `name`: reads from the journal of triage which contents earlier calls of ddfuzz have run,
+    /// and counts the runs of each group. The journal lacks at most one input, whose finding was
+    /// stored just before a call was killed. Fails if the output directory belongs to a campaign of
+    /// `ddfuzz run`.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         name: &str,
@@ -182,9 +183,9 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Counts the finding `what` of an examined input in its group, and stores the input if it is
-    /// the first of a new minor key or small enough. If an earlier run of the input crashed with
-    /// other keys, that crash is counted and stored before, as a flaky one. Returns the entry of
-    /// `what` if the input is stored, else `None`. After an error the call may be repeated.
+    /// the first of a new minor key or small enough. If an earlier run of the input (in `answer`)
+    /// has crashed with other keys, first counts and stores that crash as a flaky one. Returns the
+    /// stored entry of `what`, else `None`. After an error the call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,

@@ -95,7 +95,8 @@ impl Sources {
         }
     }
 
-    /// Adds files that the watched fuzzer has said it wrote.
+    /// Adds `files`, which the watched fuzzer has said it wrote, to those that the next searches
+    /// look for.
     pub(super) fn add(&mut self, files: Vec<PathBuf>) {
         for path in files.iter().map(|file| folder::absolute(file)) {
             let next = self.announced.len();
@@ -178,8 +179,8 @@ impl Sources {
         found
     }
 
-    /// Adds the announced files that may still change to `found`, in the order in which they were
-    /// announced. Files that no longer exist are not waited for any more.
+    /// Adds to `found` the files that the watched fuzzer has said it wrote and that may still
+    /// change, in the order in which it named them first. Drops those of them that no longer exist.
     fn find_expected(&mut self, found: &mut Inputs) {
         self.expected.retain(|_, path| path.exists());
         for path in self.expected.values() {
@@ -188,9 +189,10 @@ impl Sources {
         }
     }
 
-    /// Returns true if a file is to be ignored as a temporary file of a fuzzer: its name begins
-    /// with a dot. Returns false for all other files, and for one that is itself a source, was
-    /// announced, or is named like a crash file.
+    /// Returns true if a file is to be ignored, because its name begins with a dot, as those of a
+    /// fuzzer's temporary files do. Returns false for all other files, and always for a path that
+    /// the user names, for a file that the fuzzer has announced, and for one that is named like a
+    /// crash file.
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -414,9 +416,9 @@ mod tests {
 
     use super::*;
 
-    /// Hands out one task for each element of `hangs` (true: the file is reported as a hang), and
-    /// lets the results come in the order `come` of task numbers. Returns a list for each result:
-    /// the numbers of the tasks that are committed when it has come.
+    /// Plays the end of a watch for tests: hands out a task for each element of `hangs` (true: its
+    /// file is reported as a hang), and lets their results come in the order `come`. Returns for
+    /// each result the numbers of the tasks that can be committed from then on.
     fn committed(hangs: &[bool], come: &[u64]) -> Vec<Vec<u64>> {
         let root = std::env::temp_dir();
         let mut queue = FileQueue::new(Sources::new(&[], &root), 1, false);

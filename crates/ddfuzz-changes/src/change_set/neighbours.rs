@@ -34,8 +34,9 @@ pub(super) fn merge_neighbours(base: &[u8], sides: [(&[u8], &[&Hunk]); 2]) -> Op
     Some(text)
 }
 
-/// Whether two ranges of replaced lines, of which `first` does not begin after `second`, have a line
-/// in common, or meet where one of them is empty.
+/// Returns true if two replaced ranges of lines are in conflict: they have a line in common, or one
+/// ends where the other begins and one of them is empty (only adds lines). `first` must not begin
+/// after `second`.
 fn are_in_conflict(first: &Range<usize>, second: &Range<usize>) -> bool {
     let is_open = first.is_empty() || second.is_empty();
     second.start < first.end || (second.start == first.end && is_open)

@@ -59,9 +59,10 @@ const MOST_USERS: usize = 64;
 const MOST_CHAINED: usize = 128;
 
 impl Facts {
-    /// Gathers the facts about all changes between two versions from the facts `units` about each
-    /// single one. `is_old` says whether an identifier occurs in the old version, and `is_new`
-    /// whether it occurs in the new one; both may be wrong, because they only decide what is tried
+    /// Gathers what the search knows of all changes before it tests any: which groups and
+    /// identifiers they have, and which change probably requires which other one. `units` are the
+    /// facts about the single changes. `is_old` and `is_new` return whether an identifier occurs in
+    /// the old and in the new version; they may be wrong, because they only decide what is tried
     /// first.
     pub fn of(
         units: &[UnitFacts],
@@ -95,8 +96,8 @@ impl Facts {
         facts
     }
 
-    /// Returns these facts with `unread` as the changes of files that a build probably does not
-    /// read, in ascending order.
+    /// Returns these facts, and records in them which changes, with the ascending indices `unread`,
+    /// are in files that a build probably does not read.
     pub fn with_unread(self, unread: &[usize]) -> Facts {
         Facts {
             unread: config(unread),
@@ -120,8 +121,9 @@ impl Facts {
         self.levels.len()
     }
 
-    /// Divides the changes `kept` into the groups of a level (0 is the coarsest) and returns these,
-    /// in the order of their first changes.
+    /// Divides the changes `kept` by the groups (directories, files, functions) to which they
+    /// belong. `level` says how finely, 0 being the coarsest. Returns the sets of changes, in the
+    /// order of their first changes.
     pub fn groups(&self, level: usize, kept: &Config) -> Vec<Config> {
         let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for unit in kept.ranges().flatten() {
@@ -147,9 +149,10 @@ impl Facts {
             .collect()
     }
 
-    /// Returns the changes `left` ordered so that each is followed by the one with which it has the
-    /// most rare identifiers in common; an identifier is rare if at most `MOST_USERS` changes
-    /// mention it. Fewer than three or more than `MOST_CHAINED` changes keep their order.
+    /// Returns the changes `left` ordered by similarity: after each comes the one of the rest that
+    /// has the most rare identifiers in common with it. An identifier is rare if at most
+    /// `MOST_USERS` changes mention it. Fewer than three or more than `MOST_CHAINED` changes keep
+    /// their order.
     fn chained(&self, mut left: Vec<usize>) -> Vec<usize> {
         if !(3..=MOST_CHAINED).contains(&left.len()) {
             return left;
@@ -178,9 +181,9 @@ impl Facts {
         config(&sorted(names.iter().flat_map(|name| &self.mentions[*name])))
     }
 
-    /// Returns, as (number of the identifier, count), the identifier that most of the changes
-    /// `units` mention, and how many of them do. Only identifiers for which `is_asked` returns true
-    /// are considered; `None` if there is none.
+    /// Returns the number of the identifier that most of the changes `units` mention, and how many
+    /// of them mention it. Only identifiers are considered for which `is_asked` returns true;
+    /// `None` if there is none.
     pub fn most_common(
         &self,
         units: &Config,
@@ -262,9 +265,9 @@ impl Facts {
     }
 }
 
-/// Numbers the groups to which the changes `units` belong. Returns, for each level from coarse to
-/// fine, the number of each change's group; groups are numbered in the order of their first
-/// changes.
+/// Numbers the groups of changes (directory, file, function) to which the changes `units` belong.
+/// Returns a list for each level, from coarse to fine, with the group's number for each change.
+/// Numbers are given in the order of the groups' first changes.
 fn levels(units: &[UnitFacts]) -> Vec<Vec<usize>> {
     let depth = units.iter().map(|unit| unit.groups.len()).max();
     let level = |level: usize| {

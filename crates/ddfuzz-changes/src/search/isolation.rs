@@ -5,8 +5,8 @@ use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
 use super::facts::{Facts, config};
 use super::{Minimal, Prober};
 
-/// The result of isolating a difference: a set of changes that passes, and a larger set that fails,
-/// between which the search knows no smaller difference.
+/// The result of isolating a difference: a set of changes that passes, and a larger one that fails.
+/// The search knows no such pair of sets with a smaller difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
     /// The smaller of the two sets of changes: the version with these changes passes.
@@ -25,9 +25,10 @@ impl Isolation {
 }
 
 /// Isolates a minimal difference between a set of changes that passes and a larger one that fails.
-/// It begins with no changes, which pass, and the changes of `minimal`, or all if that is `None`,
-/// which fail. It runs `dd` (*Why Programs Fail*, A.1.6) over the groups of each level of `facts`,
-/// from coarse to fine, and then over single changes. Sets that do not build are UNRESOLVED.
+/// The search begins with no changes, which pass, and with the changes of `minimal` (`None`: all
+/// changes), which fail. It runs `dd` (*Why Programs Fail*, A.1.6) over groups of changes, from
+/// large to small ones (the levels of `facts`), and then over single changes. Sets that do not
+/// build are UNRESOLVED.
 ///
 /// # Errors
 /// Those of `prober`.
@@ -59,9 +60,9 @@ pub fn isolate<P: Prober>(
     }
 }
 
-/// Narrows the difference between the passing and the failing set of changes in `found`, which is
-/// divided into `groups`, by `dd`, until no group can be moved between the sets or the budget is
-/// used up. Returns the two narrowed sets.
+/// Narrows the difference between the passing and the failing set of changes in `found` by `dd`,
+/// whose units are `groups` of the changes in the difference. Ends when no group can be moved from
+/// one set to the other, or when the budget is used up. Returns the two narrowed sets.
 fn narrowed<P: Prober>(
     found: Isolation,
     groups: &[Config],

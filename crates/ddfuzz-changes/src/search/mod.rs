@@ -33,7 +33,8 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// Creates the result of a set of changes that builds and whose test has the outcome `outcome`.
+    /// Makes the result of testing a version that builds, from the test's `outcome`; nothing else
+    /// is known of it.
     pub fn of(outcome: Outcome) -> Probed {
         Probed {
             outcome: Some(outcome),
@@ -89,14 +90,16 @@ pub trait Prober {
         let _ = (user, needed);
     }
 
-    /// Checks whether a test was refused because the budget of the search is used up. All later
-    /// tests are refused, too, so that the search ends with the best result so far.
+    /// Returns true if a test was refused because the budget of the search is used up. All later
+    /// tests are then refused, too, so that the search ends with its best result so far. False by
+    /// default.
     fn is_spent(&self) -> bool {
         false
     }
 
-    /// Returns how many sets of changes can be tested ahead, at the same time as the next one: the
-    /// useful length of `ahead` in [`probe`](Prober::probe). 0 if tests are run one after another.
+    /// Returns how many sets of changes can be tested at the same time as the next one, in case the
+    /// search will ask for them: the useful length of `ahead` in [`probe`](Prober::probe). 0 if
+    /// tests are run one after another.
     fn look_ahead(&self) -> usize {
         0
     }

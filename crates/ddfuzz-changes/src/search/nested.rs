@@ -34,10 +34,11 @@ pub struct Minimal {
 /// fails and from which no single change can be left out. If the budget of the prober [is used
 /// up](Prober::is_spent), the set is only the smallest found so far.
 ///
-/// The search [`Subset`] deletes groups of changes, for each level of `facts` in turn, and then
-/// single changes. A candidate that does not build is repaired: either the removed changes that the
-/// compiler's messages name are added (*completed*), or the changes that mention the same
-/// identifiers as removed ones are removed, too (*thinned*).
+/// The search [`Subset`] first deletes groups of changes, from large to small (directory, file,
+/// commit, function: the levels of `facts`), and then single changes. A candidate that does not
+/// build is repaired: either the removed changes that the compiler's messages name are added
+/// (*completed*), or the changes that mention the same identifiers as removed ones are removed, too
+/// (*thinned*).
 ///
 /// # Errors
 /// Those of `prober`.
@@ -116,10 +117,10 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(self.best.len() == 1)
     }
 
-    /// Tests `half`, a half of the changes `rest`. While it does not build, adds changes to which
-    /// the compiler's messages point, and tests again. Returns the set that builds, with its
-    /// outcome; `None` if the set would become as large as the smallest failing one, or no repair
-    /// is known.
+    /// Tests `half`, one half of the changes `rest`. While the set does not build, adds the changes
+    /// to which the compiler's messages point, and tests again. Returns the first set that builds,
+    /// with its outcome. Returns `None` if no change is left to add, or the set would become as
+    /// large as the smallest failing one that is known.
     fn probe_half(
         &mut self,
         half: Config,
@@ -186,8 +187,9 @@ impl<'a, P: Prober> Nested<'a, P> {
 
     /// Tests the removal of each single change from the smallest failing set, until the budget is
     /// used up, and leaves out the changes without which the set still fails. Returns the changes
-    /// without which the set does not build or its test is UNRESOLVED, for how many of them it does
-    /// not build, and whether any change was left out.
+    /// for which the removal proves nothing, as the set without them does not build or is
+    /// UNRESOLVED; the number of those without which it does not build; and whether any change was
+    /// left out.
     fn prove(&mut self) -> Result<(Vec<usize>, usize, bool), P::Error> {
         let before = self.best.len();
         let (mut unresolved, mut unbuildable) = (Vec::new(), 0);
@@ -279,9 +281,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Returns the sets of changes that the search `machine` tests next if each of them passes, as
-    /// many as the prober can test ahead. `whole` converts a choice of groups, by their indices, to
-    /// the set of their changes.
+    /// Returns the sets of changes that the search `machine` will test next if all of these tests
+    /// pass; at most as many as workers can test ahead. `whole` converts a choice of groups, given
+    /// by their indices, to the set of their changes.
     fn ahead(&self, machine: &Subset, whole: impl Fn(&Config) -> Config) -> Vec<Config> {
         let mut found = Vec::new();
         if self.prober.look_ahead() == 0 {
@@ -301,11 +303,11 @@ impl<'a, P: Prober> Nested<'a, P> {
         found
     }
 
-    /// Tests a candidate, which is a part of the smallest failing set of changes. Before that, it
-    /// is completed or thinned by the known relations between changes, and it is repaired as long
-    /// as it does not build. Returns a tested set that fails and is smaller than the smallest
-    /// failing set; repairs may have added changes that the candidate lacks. `None` if no tested
-    /// set fails.
+    /// Tests `candidate`, a part of the smallest failing set of changes. What is known of relations
+    /// between changes is applied first: changes that it needs are added, or changes that need
+    /// removed ones are removed. As long as it does not build, it is repaired. Returns the first
+    /// tested set that fails, which is smaller than the smallest failing one; it may have changes
+    /// that the candidate lacks. `None` if no tested set fails.
     fn attempt(
         &mut self,
         candidate: &Config,
@@ -406,10 +408,10 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Repairs `set`, a set of changes that did not build: returns it with changes added or
-    /// removed, as `chain` says, namely those that mention the identifiers in the compiler's
-    /// messages, or else those at the places in the messages. `None` if the repair does not change
-    /// the set.
+    /// Repairs `set`, a set of changes that did not build, and returns the repaired set; `None` if
+    /// the repair changes nothing. `chain` says whether changes are added or removed: those that
+    /// mention the identifiers in the compiler's messages or, if none does, those at the source
+    /// lines in the messages.
     fn repaired(&mut self, set: &Config, probed: &Probed, chain: &mut Chain) -> Option<Config> {
         let names: Vec<Name> = (probed.named.iter())
             .filter_map(|word| self.facts.name(word))
@@ -449,9 +451,11 @@ impl<'a, P: Prober> Nested<'a, P> {
         self.facts.mentioning(names).intersection(removed)
     }
 
-    /// Records that one change requires another, if a failed build of `set` proves it: only one
-    /// change of the set mentions the identifiers `names` in the compiler's messages, and `found`,
-    /// the removed changes that define or mention them, is a single change.
+    /// Learns from a failed build of the set of changes `set` that one change requires another. The
+    /// messages of the compiler name the identifiers `names`; `found` are the changes that define
+    /// or mention these, of those that were removed to make the set. If exactly one change of the
+    /// set mentions them, and `found` is a single change, records that the former requires the
+    /// latter.
     fn learn(&mut self, set: &Config, names: &[Name], found: &Config) {
         let users = self.facts.mentioning(names).intersection(set);
         if let (Some(user), Some(needed), 1, 1) =

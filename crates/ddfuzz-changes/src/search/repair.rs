@@ -8,20 +8,20 @@ use super::facts::{Facts, Name, config};
 
 /// Maximum number of builds by which the repair of one candidate that does not build is tried.
 const MOST_REPAIRS: usize = 12;
-/// Maximum number of builds by which the repair of one candidate is tried, after the repair was
-/// extended to all changes that mention a common identifier.
+/// Maximum number of builds for the repair of one candidate, if the repair was extended to all
+/// changes that mention one identifier (see [`LEAST_COMMON`]).
 const MOST_EXTENDED: usize = 24;
-/// Minimum number of changes, at the places that the compiler's messages name, that must mention
-/// the same identifier, so that a repair is extended to all changes that mention it.
+/// A repair is extended to all changes that mention an identifier if at least this many of the
+/// changes at the places that the compiler's messages name mention it.
 const LEAST_COMMON: usize = 8;
 /// Minimum number of changes that mention the same identifier, to be remembered as a set of changes
 /// that need each other.
 const LEAST_TIED: usize = 3;
-/// Maximum number of changes that mention the same identifier, to be remembered as a set of changes
-/// that need each other.
+/// Maximum number of changes that mention one identifier for these changes to be remembered as a
+/// set that needs each other; an identifier that more changes mention says nothing.
 const MOST_TIED: usize = 24;
-/// Minimum number of changes that an extended repair has moved, to be remembered as a set of
-/// changes that need each other.
+/// Minimum number of changes that a repair, extended to all changes with a common identifier, has
+/// added or removed, for these changes to be remembered as a set that need each other.
 const LEAST_BUNDLE: usize = 8;
 
 /// How a set of changes that does not build is repaired: by adding or by removing changes.
@@ -43,8 +43,10 @@ impl Repair {
         }
     }
 
-    /// Returns those of the changes `units` that a repair of the set `set`, which does not build,
-    /// can add to it ([`Complete`](Repair::Complete)) or remove from it ([`Thin`](Repair::Thin)).
+    /// Returns those of the changes `units` that this kind of repair can move for `set`, a set of
+    /// changes that does not build: those to add, because the set lacks them
+    /// ([`Complete`](Repair::Complete)), or those to remove, because it has them
+    /// ([`Thin`](Repair::Thin)).
     pub fn movable(self, units: &Config, set: &Config) -> Config {
         match self {
             Repair::Complete => units.minus(set),
@@ -75,7 +77,8 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Creates an empty chain of repairs, which will add or remove changes as `repair` says.
+    /// Creates the state of the repairs of one candidate, before the first: `repair` says whether
+    /// they will add or remove changes.
     pub fn new(repair: Repair) -> Chain {
         Chain {
             repair,
@@ -98,11 +101,12 @@ impl Chain {
         self.builds <= most
     }
 
-    /// Chooses the changes by which a candidate is repaired, from the places in the compiler's
-    /// messages (`around`). Only changes of `pool` are chosen, which the repair may move. Returns
-    /// two sets: the changes at these places; and all changes that mention an identifier which many
-    /// of the changes at the places named so far have in common, such as a type that is rewritten
-    /// everywhere. The second set is empty if there is no such identifier.
+    /// Chooses the changes by which the next repair of a candidate is made, among `pool`, the
+    /// changes that the repair may add or remove. `around` has the changes at the places in the
+    /// sources that the compiler's messages name. Returns two sets, of which the caller may use
+    /// both in one repair: the changes at these places; and all changes that mention one identifier
+    /// which many changes at the places named so far have in common, such as a type that is
+    /// rewritten everywhere. The second set is empty if there is no such identifier.
     pub fn by_place(&mut self, facts: &Facts, around: &Around, pool: &Config) -> [Config; 2] {
         let units = match self.repair {
             Repair::Complete => config(&around.near),
@@ -126,10 +130,10 @@ impl Chain {
         [units, alike]
     }
 
-    /// Notes sets of changes that probably need each other, such as those of a function whose
-    /// parameters change and of its callers: for each of the identifiers `names`, which a failed
-    /// build of `set` named though no definition is missing, the changes of the smallest failing
-    /// set `best` that mention it.
+    /// Notes sets of changes that probably need each other, such as those of a function and of its
+    /// callers when the function's parameters change. `names` are the identifiers that a failed
+    /// build of `set` has named. For each of them whose definition `set` has, the changes of the
+    /// smallest failing set `best` that mention it are noted as one set.
     pub fn note_ties(&mut self, facts: &Facts, names: &[Name], set: &Config, best: &Config) {
         for name in names {
             let users = facts.mentioning(&[*name]).intersection(best);
@@ -146,10 +150,10 @@ impl Chain {
         }
     }
 
-    /// Returns sets of changes that probably need each other, after the chain of repairs has led to
-    /// the set `set`, which builds: the noted sets that are in `set` as a whole or not at all, and,
-    /// if a repair was extended by a common identifier, the changes that repairs by place have
-    /// moved.
+    /// Returns sets of changes that probably need each other, after repairs have led to the set
+    /// `set`, which builds. They are: the changes that mention one and the same identifier, if
+    /// `set` has all or none of them; and all changes that the repairs have moved, if a repair was
+    /// extended to an identifier that many changes mention.
     pub fn bundles(&self, set: &Config) -> Vec<Config> {
         let is_whole = |tie: &&Config| {
             let has = tie.intersection(set).len();

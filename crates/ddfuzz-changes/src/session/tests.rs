@@ -5,7 +5,7 @@ use ddfuzz_exec::Sandbox;
 use super::*;
 use crate::recipe::{Recipe, TestKind};
 
-/// A session between two versions of one file, with the lines `past` of an earlier log, and a
+/// Makes a session between two versions of one file, with the lines `past` of an earlier log, and a
 /// folder that holds the repository and the new log `log`.
 fn session(past: Vec<(u64, Line)>) -> (tempfile::TempDir, Session<'static>) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -52,7 +52,8 @@ pub struct CorpusInput {
     pub size: u64,
 }
 
-/// Result of measuring how the target behaves on one input.
+/// Result of measuring how the target behaves on one input: its behaviour, or that the input's file
+/// was removed or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// How the target behaves on the input over its runs: three, or fewer if one fails, which then
@@ -251,7 +252,8 @@ impl Batch {
     }
 }
 
-/// How the target is run in one of the three runs of each input: with or without a tracer.
+/// How one of the three runs of each input is made: without a tracer at random addresses, or under
+/// a tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     /// The run has no tracer, and randomized addresses.

@@ -108,9 +108,9 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Returns true if it could not be observed how the target reads the input, neither how many
-    /// bytes nor from which call stacks; else false. Two inputs with this same behaviour may then
-    /// be handled in different ways.
+    /// Returns true if it could not be observed how the target reads the input: neither how many
+    /// bytes nor from which call stacks. Then inputs with equal behaviour are not taken for alike,
+    /// as they may still be read in different ways. Else returns false.
     pub fn hides_reads(&self) -> bool {
         [Aspect::Read, Aspect::Stacks]
             .iter()

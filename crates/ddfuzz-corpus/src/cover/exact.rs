@@ -83,10 +83,11 @@ impl Search {
         all
     }
 
-    /// Finds a set cover of a matrix that is reduced and has no independent parts, and a lower
-    /// bound of the weight (total cost) of any cover: computes bounds by Lagrangian relaxation,
-    /// then fixes columns or branches. `upper`: only covers that weigh less are searched for.
-    /// `depth`: how many times the search has fixed columns or branched so far.
+    /// Finds a set cover of a matrix that cannot be reduced or divided further, and a lower bound
+    /// of the weight (total cost) of any cover. Computes bounds by Lagrangian relaxation, then
+    /// decides columns by them, or tries a column with and without (branches). `upper`: only covers
+    /// that weigh less are searched for. `depth`: how many times the search has fixed columns or
+    /// branched so far.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -116,12 +117,11 @@ impl Search {
         best
     }
 
-    /// Finds columns (inputs) about which their reduced costs (cost minus the prices of their rows)
-    /// decide: columns that every cover of less weight than `upper` has, and columns that none has.
-    /// Returns the former, and the matrix without any of these columns and without the rows that
-    /// the former cover. Returns [`FixedColumns::Nothing`] if no cover weighs less than `upper`,
-    /// and `None` if fewer than a twentieth of all columns are decided, since it would not pay to
-    /// go on with such a matrix.
+    /// Finds columns (inputs) that every cover lighter than `upper` contains, and columns that none
+    /// contains, by their reduced costs (cost minus the prices of their rows). Returns the former,
+    /// and the matrix without any of these columns and without the rows that the former cover.
+    /// Returns [`FixedColumns::Nothing`] if no cover is lighter, and `None` if fewer than a
+    /// twentieth of all columns are decided: too few for a further search to be faster.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
@@ -158,9 +158,9 @@ impl Search {
         Some(FixedColumns::Smaller { forced, rest })
     }
 
-    /// Searches covers that contain the columns (inputs) `taken` and weigh less than `upper` in
-    /// total. `rest` is the matrix of what these columns leave to be covered. A cover that weighs
-    /// less than `best` replaces it. `depth`: how many times the search has fixed columns or
+    /// Continues the search for covers of less weight than `upper` with the columns (inputs)
+    /// `taken` in the cover; `rest` is the matrix of what they do not cover. A found cover that
+    /// weighs less than `best` replaces it. `depth`: how many times the search has fixed columns or
     /// branched so far. Returns a lower bound of the weight of all covers that contain `taken`.
     fn solve_with(
         &mut self,
@@ -183,11 +183,12 @@ impl Search {
         solved.lower + weight
     }
 
-    /// Chooses the row (feature) that the fewest columns (inputs) cover, and one of these columns;
-    /// searches covers that contain the column, and covers that do not. A cover that weighs less
-    /// than `best` replaces it. `bound` was computed for `matrix`; only covers that weigh less than
-    /// `upper` are searched for; `depth` is how many times the search has fixed columns or branched
-    /// so far. Returns a lower bound of the weight of any cover of the matrix.
+    /// Searches covers by a case distinction: chooses the row (feature) that the fewest columns
+    /// (inputs) cover, and one of these columns, and searches covers with this column, and covers
+    /// without. A cover that weighs less than `best` replaces it. `bound` was computed for
+    /// `matrix`; only covers that weigh less than `upper` are searched for; `depth` is how many
+    /// times the search has fixed columns or branched so far. Returns a lower bound of the weight
+    /// of any cover of the matrix.
     fn branch(
         &mut self,
         matrix: &Matrix,
@@ -221,8 +222,9 @@ impl Search {
     }
 }
 
-/// Which columns (inputs) of a matrix the reduced costs (cost minus the prices of the rows) decide:
-/// those that every better cover contains, and those that none contains.
+/// What is known of the columns (inputs) of a matrix, by their reduced costs (cost minus the prices
+/// of the rows), about covers that are better than the best known one: columns that each of them
+/// contains, and columns that none contains.
 enum FixedColumns {
     /// No cover can weigh less (cost less in total) than the best known one.
     Nothing,
@@ -273,9 +275,9 @@ pub(super) struct Bound {
 }
 
 impl RowPrices {
-    /// Creates the prices of the `names` rows of the complete set cover instance; none is set yet.
-    /// The unit of prices is a fraction of the unit of weights, and depends on `total`, the weight
-    /// of all columns.
+    /// Creates prices, none of which is set yet, for the `names` rows (features) of a set cover
+    /// instance. `total`, the weight of all columns, decides by which fraction of a unit of weight
+    /// prices are counted, so that their sums do not overflow.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);
@@ -286,7 +288,8 @@ impl RowPrices {
         }
     }
 
-    /// Converts the weight (cost) of a column to the unit of row prices.
+    /// Converts the weight (cost) of a column to the unit in which rows are priced, a fraction of
+    /// the unit of weights.
     pub fn scaled(&self, weight: u64) -> i64 {
         weight as i64 * self.scale
     }
@@ -327,9 +330,10 @@ impl RowPrices {
     }
 }
 
-/// First and last step size of the subgradient steps, in thousandths: they begin with the first
-/// value, and end when halving has made the size smaller than the second. A step is the step size
-/// times the gap between the best cover and the value of the relaxed problem.
+/// Greatest and least step size, in thousandths, of the subgradient search: it begins with the
+/// first, halves the size when the bound no longer grows, and ends below the second. A step is the
+/// step size times the gap between the weight of the best cover and the value of the relaxed
+/// problem.
 const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
@@ -337,12 +341,13 @@ const PATIENCE: u32 = 8;
 /// A cover is constructed from the row prices after every five subgradient steps.
 const COVERS: u32 = 5;
 
-/// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good
-/// cover, by Lagrangian relaxation. Starts from `row_prices`, and stores the best prices there.
+/// Computes, by Lagrangian relaxation, a lower bound of the weight of any cover of a matrix with at
+/// least one row, and a good cover. Starts from `row_prices`, and stores the best prices there.
 ///
 /// Makes at most `rounds` subgradient steps. Stops earlier if no cover of less weight than `upper`
-/// is possible, the best cover is proved optimal, the prices hardly move any more, or `steps`, the
-/// elementary steps that the search may still take, are used up; subtracts those that it took.
+/// is possible, if the best cover is proved optimal, or if the prices hardly move any more. Also
+/// stops when `steps`, the elementary steps that the search may still take, are used up; subtracts
+/// from `steps` those that it took.
 pub(super) fn bound(
     matrix: &Matrix,
     row_prices: &mut RowPrices,
@@ -475,9 +480,8 @@ impl DualAscent {
         Ok(DualAscent { prices })
     }
 
-    /// Creates the prices with which the dual ascent starts, from the prices of the rows that
-    /// another method (the Lagrangian relaxation) has found. Each is given as a pair of numbers, of
-    /// which the first is divided by the second.
+    /// Creates the start prices of the dual ascent from prices that the Lagrangian relaxation has
+    /// found, one for each row. Each price is given as a numerator and a denominator.
     pub fn from_prices(prices: impl Iterator<Item = (i64, i64)>) -> DualAscent {
         let part = |(price, unit): (i64, i64)| {
             let part = (u128::from(price.max(0) as u64) << PARTS) / u128::from(unit.max(1) as u64);
@@ -498,9 +502,9 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies the price of each row (feature) by the least factor that one of its columns
-    /// (inputs) allows. The prices of the rows of each column then add up to at most the column's
-    /// cost.
+    /// Multiplies the price of each row (feature) by a factor. It is the least one of the columns
+    /// (inputs) that cover the row: the column's cost, divided by the sum of the prices of all its
+    /// rows. The prices of a column's rows then add up to at most the column's cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

@@ -129,8 +129,9 @@ fn score(loss: i64, gain: i64) -> Option<i128> {
     }
 }
 
-/// Removes each redundant column (input all of whose features others cover) from the cover
-/// `chosen`, trying the most expensive first; returns the remaining columns, ascending.
+/// Removes redundant columns from the cover `chosen`, the most expensive first: inputs all of whose
+/// features others in the cover reach. `holders` are, for each row (feature), the number of chosen
+/// columns that cover it. Returns the remaining columns, ascending.
 fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Vec<usize> {
     chosen.sort_unstable_by_key(|column| Reverse((matrix.columns[*column].weight, *column)));
     chosen.retain(|column| {

@@ -6,8 +6,7 @@ use std::io;
 use super::{Columns, CostModel, Sets, Slowness};
 use crate::{Amount, Feature, Features};
 
-/// Reads which features inputs reach, and converts the features to row numbers of the set cover
-/// instance.
+/// Reads which features inputs reach, and returns them as numbers of rows of a set cover instance.
 pub(super) struct Reader<'a, S> {
     pub sets: &'a mut S,
     pub universe: &'a Universe,
@@ -290,7 +289,8 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Makes a column (input) of which only the number and the weight (cost) are known.
+    /// Makes a column (input) for computing a set cover by weights (costs): it has the number
+    /// `item` and the weight `weight`; its size and slowness are set to 0.
     pub fn weighing(item: u32, weight: u64) -> Column {
         Column {
             item,
@@ -314,8 +314,8 @@ impl Lists {
         &self.entries[self.starts[list] as usize..self.starts[list + 1] as usize]
     }
 
-    /// Returns the transposed lists: for each number below `numbers`, a list of the indices of
-    /// those lists that contain the number, ascending.
+    /// Transposes lists of numbers: returns, for each number below `numbers`, the indices of the
+    /// lists that contain it, ascending.
     fn transposed(&self, numbers: usize) -> Lists {
         let mut starts = vec![0_u32; numbers + 1];
         for entry in &self.entries {
@@ -513,8 +513,8 @@ impl Matrix {
     }
 }
 
-/// Lets a matrix in memory be read as [`Columns`], like an instance that is read from files;
-/// reading never fails.
+/// A matrix that is completely in memory, to be read by the same interface ([`Columns`]) as one in
+/// files; reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

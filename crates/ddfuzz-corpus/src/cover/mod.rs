@@ -32,8 +32,8 @@ pub struct Effort {
     pub steps: u64,
 }
 
-/// Number of elementary steps that each input adds to the limit of the cover search, up to the
-/// default limit: about the time of ten runs.
+/// The limit on the elementary steps of a cover search grows by this number with each input, until
+/// it reaches the default limit. So many steps take about as long as ten runs.
 const STEPS_EACH: u64 = 20_000;
 /// Least limit of elementary steps of the cover search, however few the inputs are; it is enough to
 /// prove most small covers optimal.
@@ -133,13 +133,13 @@ pub fn cover(
     })
 }
 
-/// The inputs to choose from, numbered in their canonical order (by size, then hash). Of equally
-/// good inputs the first is chosen, so that the choice depends on the contents only.
+/// Inputs from which a set cover is chosen, numbered by size, then hash. Of equally good inputs the
+/// first is chosen, so that the choice depends on the contents only.
 pub trait Sets {
     /// Returns the number of inputs to choose from.
     fn len(&self) -> usize;
 
-    /// Returns true if there is no input to choose from.
+    /// Returns true if no inputs are there from which a cover could be chosen.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -246,8 +246,8 @@ pub struct UniqueFeatures {
     pub sole: Vec<(Feature, usize)>,
 }
 
-/// Finds the features of `wanted`, except those in `covered`, that only one of all inputs reaches,
-/// and those that only one of the inputs `chosen` (ascending) reaches.
+/// Finds two kinds of unique features among `wanted` without `covered`: those that only one of all
+/// inputs reaches, and those that only one of the inputs `chosen` (ascending) reaches.
 pub fn unique_features(
     sets: &mut impl Sets,
     chosen: &[usize],

@@ -57,9 +57,9 @@ pub(super) struct Choice {
 }
 
 impl Core {
-    /// Reduces the set cover instance of the inputs `items`: chooses the inputs that every cover
-    /// needs, so that only inputs with a choice among them are left. Loads these into memory if
-    /// they fit within the limits `effort`.
+    /// Reduces the set cover instance of the inputs `items`: inputs that alone reach a feature are
+    /// chosen at once, and only the features that they do not reach are left to be covered. Loads
+    /// the rest into memory if it fits within the limits `effort`.
     pub fn new(
         reader: &mut Reader<'_, impl Sets>,
         items: Vec<u32>,
@@ -109,8 +109,9 @@ impl Core {
         }
     }
 
-    /// Finds a cover of small weight by the cost model `terms` (price of a file, and whether time
-    /// counts), and a lower bound of its weight.
+    /// Finds a cover whose weight is small by the cost model `terms` (price of a file, and whether
+    /// time counts), and a lower bound of the weight of any cover. The search is limited by
+    /// `effort`.
     pub fn choose(
         &self,
         reader: &mut Reader<'_, impl Sets>,
@@ -219,9 +220,9 @@ impl PricedCover {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
 
-    /// Returns true if the cover exceeds the limits `most` (number of files, and bytes) by a
-    /// smaller factor than the cover `other` does. The factor of a cover is the larger one of those
-    /// for files and for bytes.
+    /// Returns true if this cover comes closer to the limits `most` (number of files, and bytes)
+    /// than the cover `other`. Covers are compared by the factor by which they exceed a limit, of
+    /// files or of bytes, whichever is larger.
     fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));
@@ -232,10 +233,10 @@ impl PricedCover {
     }
 }
 
-/// Tries prices of a file (bytes added to the size of each input), beginning with the mean file
-/// size of `most`, and returns the first cover with at most as many files and bytes as `most`. If
-/// there is none, tries again with slow inputs that cost no more than fast ones, since a fast input
-/// may be large. If there still is none, returns the cover that exceeds `most` by the least factor.
+/// Searches a cover with at most as many files and bytes as `most`, by trying prices of a file:
+/// numbers of bytes that are added to the size of each input. If none is found, tries again without
+/// higher costs for slow inputs, since a fast input may be large. If there still is none, returns
+/// the cover that exceeds `most` by the least factor.
 pub(super) fn find_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
@@ -326,7 +327,8 @@ fn cover_at(
 pub(super) const LARGE: usize = 100_000;
 /// Number of rounds of column generation; each adds columns (inputs) to those in memory.
 const TURNS: usize = 3;
-/// Most subgradient steps for the lower bound in each round of column generation.
+/// Maximum number of subgradient steps, which raise the lower bound, in each round of column
+/// generation (which reads further columns, the inputs).
 const ROUNDS: u32 = 200;
 /// Number of columns (inputs) that each round of column generation adds for each row (feature).
 const OF_EACH_ROW: usize = 6;
@@ -383,7 +385,8 @@ pub(super) fn solve_by_pricing(
     Ok((if is_better { found } else { chosen }, lower))
 }
 
-/// The columns (inputs) of a large set cover instance that are in memory, for column generation.
+/// A part of the columns (inputs) of a set cover instance that is too large for memory: those that
+/// are chosen to be in memory now (column generation).
 struct ColumnSample {
     builder: Builder,
     known: HashSet<usize>,

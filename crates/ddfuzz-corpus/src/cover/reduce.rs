@@ -18,8 +18,9 @@ pub(super) struct Reduced {
 }
 
 /// Reduces a set cover matrix without losing its best covers, until nothing changes or no steps
-/// remain. `no_dearer(b, a)` tells whether column `b` never costs more than `a`, so that it may
-/// replace `a` if it covers the same rows; it must be transitive.
+/// remain. Returns the reduced matrix, and the columns (inputs) that are in the cover in any case.
+/// `no_dearer(b, a)` tells whether column `b` never costs more than `a`, so that it may replace `a`
+/// if it covers the same rows; it must be transitive.
 pub(super) fn reduce(
     mut matrix: Matrix,
     no_dearer: impl Fn(&Column, &Column) -> bool,

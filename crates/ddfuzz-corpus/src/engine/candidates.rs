@@ -13,8 +13,8 @@ use ddfuzz_exec::Ended;
 use ddfuzz_exec::Freshness;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Maximum number of features of candidate inputs that are held in memory (32 MiB); those of other
-/// inputs are read from the journal each time.
+/// Maximum number of features of candidate inputs (inputs from which a cleanup chooses) that are
+/// held in memory (32 MiB). Features of all further inputs are read from the journal each time.
 const HELD: usize = 8 << 20;
 
 /// The contents of the corpus that did not fail, from which a cleanup chooses those to keep.
@@ -73,8 +73,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Runs the contents `numbers`, which failed in their first run, again; those that fail in no
-    /// rerun become candidates.
+    /// Runs the contents `numbers`, which failed in their first run, again. Those that fail in no
+    /// rerun become candidates, which the cleanup may keep.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         self.cleared.extend(numbers);
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {

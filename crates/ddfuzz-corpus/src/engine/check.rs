@@ -34,9 +34,9 @@ pub(super) struct Checked {
 
 impl Engine<'_> {
     /// Makes the final check of a cleanup: runs the `written` (kept) files and those of the
-    /// `--onto` corpus, and compares the features that they reach with those that the corpus
-    /// reaches in every run; up to three rounds, until both are equal. Runs nothing and returns an
-    /// empty result if the target reports no coverage.
+    /// `--onto` corpus, and compares the features that they reach together with those that the
+    /// whole corpus reaches in every run. Repeats this, in up to three rounds, until there is no
+    /// difference. Runs nothing and returns an empty result if the target reports no coverage.
     pub(super) fn check(
         &self,
         kept: &KeptSet,
@@ -105,8 +105,9 @@ pub trait FuzzerMerge: Debug + Send + Sync {
     /// ([`Observation::stack_depth`](crate::journal::Observation::stack_depth)).
     fn counts_stack_depth_only(&self) -> bool;
 
-    /// Runs the files of both lists once, those of `kept` first, and returns the coverage of all of
-    /// them, and which of `others` add coverage.
+    /// Lets the target's own fuzzer merge: runs the files of both lists once, those of `kept`
+    /// first, and returns the coverage of all of them, and which of `others` add to that of the
+    /// files before.
     ///
     /// # Errors
     /// A message why it could not count or merge; also when `stop` turns true.

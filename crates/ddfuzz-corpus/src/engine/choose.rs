@@ -9,13 +9,13 @@ use super::CleanError;
 use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, FeatureUnion, Features};
 
-/// If more than one in so many features is found only by running inputs in separate processes, the
-/// target keeps state between runs, and runs may not share a process.
+/// If more than one in this many features is found only when each input has its own process, the
+/// target is taken to keep state between runs, and runs may not share a process.
 const STATEFUL_DIVISOR: usize = 20;
 /// How many inputs are run in separate processes in each attempt to find features of code that runs
 /// only once in a process.
 const ALONE: usize = 4;
-/// Maximum number of attempts to find features of code that runs only once in a process; an attempt
+/// Features of code that runs only once in a process are searched at most this many times; a search
 /// that finds none is the last one.
 const ATTEMPTS: u32 = 4;
 /// Greatest permitted probability that the kept inputs, each run once, all miss a flaky feature
@@ -123,8 +123,9 @@ pub(super) struct AlreadyCovered<'a> {
     pub seen: &'a Features,
 }
 
-/// Chooses inputs that reach all features of the corpus except those in `already`. Chosen inputs
-/// are run again, and the choice is repeated until it depends on stable features only.
+/// Chooses inputs of `source` that reach all features of the corpus except those in `already`.
+/// Chosen inputs are run again, and the choice is repeated until it depends on stable features
+/// only. `effort` limits memory and work of the choice.
 ///
 /// Returns `None` if results depend too much on earlier runs in the same process.
 pub(super) fn choose(
@@ -242,9 +243,9 @@ impl<'a> Chooser<'a> {
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
     }
 
-    /// Computes a set cover, runs those of its inputs again that were not run again yet, and
-    /// repeats both until the cover has no such input; so all features that it relies on are
-    /// stable. Returns the cover and all stable features.
+    /// Chooses a set cover, and runs its inputs a second time to drop unstable features; chooses
+    /// again until each chosen input was run twice. Returns the cover, and all features that are
+    /// stable so far.
     fn settle(
         &mut self,
         covered: &Features,
@@ -263,8 +264,8 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Runs all inputs again that are in a slower class than the corpus's median run, so that one
-    /// slow run of an input does not decide whether it is kept.
+    /// Runs each input again that was clearly slower than the corpus's median run, so that one slow
+    /// run does not decide whether an input is kept.
     fn rerun_slow(&mut self) -> Result<(), CleanError> {
         let times = &self.times;
         let mut sorted = times.clone();
@@ -460,9 +461,9 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// For each feature of `unsteady`, which inputs reach in some runs only, runs more of the
-    /// inputs that have reached it again, to learn how often each input does. Returns true if any
-    /// input was run, and false if enough is known or the user wants no reruns.
+    /// Runs inputs again that have reached features of `unsteady`, which are reached in some runs
+    /// only, to learn how often each of these inputs reaches them. Returns true if any input was
+    /// run, and false if enough is known or the user wants no reruns.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);
@@ -507,11 +508,11 @@ impl<'a> Chooser<'a> {
         rates.collect()
     }
 
-    /// Chooses, for each of the features `unsteady` (reached in some runs only), the inputs that
-    /// reach it most often: as many as it takes, from 2 to 24, for all of them, each run once, to
-    /// miss it with a probability of at most 0.01. Returns the inputs, each with the number of
-    /// features it was chosen for. Of inputs with equal probability, one that is kept anyway (as in
-    /// `chosen`) comes first, then the smaller one.
+    /// Chooses inputs to keep for each of the features `unsteady`, which only some runs reach:
+    /// those that reach it most often, at least 2 and at most 24, until the probability that each
+    /// of them misses it in one run is at most 0.01. Returns the inputs, each with the number of
+    /// features it was chosen for. Of inputs that reach it equally often, one that is kept anyway
+    /// (it is in `chosen`) comes first, then the smaller one.
     fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
         let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
         let mut known = self.how_often(unsteady);

@@ -80,8 +80,9 @@ impl Engine<'_> {
         Ok(filed.well)
     }
 
-    /// Returns the number of failing contents that are the original of no entry in the output
-    /// directory: a group stores one input for each way in which inputs fail.
+    /// Returns the number of failing contents that are stored in no entry of the output directory.
+    /// There are such contents because a group does not store every input that fails, but one for
+    /// each way of failing (minor key).
     fn unstored(&self, filed: &Quarantine) -> Result<u64, CleanError> {
         let groups = self.group_entries()?;
         let entries = groups.iter().flat_map(|group| &group.entries);

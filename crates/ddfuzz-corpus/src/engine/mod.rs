@@ -343,7 +343,8 @@ pub enum TrimBy {
     Signature,
 }
 
-/// The step that a cleanup is in, for the progress line.
+/// The step that a cleanup is in, for the progress line: reading and running, filing failing
+/// inputs, choosing, repeating, trimming, counting, or checking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanPhase {
     /// The cleanup reads the files of the corpus, and runs contents that were not run before.

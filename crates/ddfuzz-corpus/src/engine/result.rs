@@ -140,9 +140,9 @@ impl Engine<'_> {
         Ok(written)
     }
 
-    /// Returns all steps of the cleanup, each with the number and size of the files that it
-    /// removed, and second the number of bytes that trimming removed. `chosen`: number and size of
-    /// the kept files before trimming. `after`: the same after trimming.
+    /// Returns two facts: all steps of the cleanup, each with the number and size of the files that
+    /// it removed; and the number of bytes that trimming removed. `chosen` and `after` are the
+    /// number and size of the kept files before and after trimming.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();
@@ -301,7 +301,9 @@ impl FileNames {
         }
     }
 
-    /// Returns a name, which no other kept file has, for the file `path` with this content.
+    /// Returns the name under which the cleanup writes the kept file `path` with the content
+    /// `bytes`: the path below its corpus, or the hash of the content; if another kept file has
+    /// that name, a longer or numbered one.
     pub fn name(&mut self, path: &Path, bytes: &[u8]) -> PathBuf {
         let hash = hash_of(bytes);
         let plain = match &self.roots {
@@ -428,7 +430,9 @@ impl CleanTotals {
         }
     }
 
-    /// Counts failing inputs that were stored in groups, by kind, and these groups.
+    /// Adds failing inputs to the result that were stored in crash groups (`filed`): counts them by
+    /// kind, and lists their groups with their numbers of inputs. Those of the inputs `failing`
+    /// whose files are gone meanwhile count as unreadable.
     pub fn filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
         for input in failing
             .iter()
@@ -468,8 +472,8 @@ impl CleanTotals {
         self.groups.iter().any(|known| is_same(known, group))
     }
 
-    /// Adds a group of crashes that occurred only while files were trimmed; it counts no input of
-    /// the corpus.
+    /// Adds a group of crashes that occurred only while files were trimmed, with the count 0,
+    /// because no input of the corpus itself belongs to it.
     pub fn slipped(&mut self, group: CleanGroup) {
         self.group(CleanGroup { count: 0, ..group });
     }

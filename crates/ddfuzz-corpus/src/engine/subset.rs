@@ -166,9 +166,10 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Creates the [`KeptFile`] of the input with the number `item`, which is to be kept, with the
-    /// features and the CPU time of its reruns `again`, if there were any. Reads the content into
-    /// memory if a subset is chosen. Fails if the file was removed or changed since it was run.
+    /// Creates the record of a kept file, that of the input with the number `item`: features and
+    /// CPU time are those of its reruns `again`, if there were any, else of its first run. If a
+    /// subset of the corpus is chosen, the record also has the content. Fails if the file was
+    /// removed or changed since it was run.
     fn keep(
         &self,
         pool: &mut Candidates<'_>,
@@ -256,7 +257,8 @@ impl Engine<'_> {
     }
 }
 
-/// For how many features a file is kept, counted by the reason why no other file can stand for it.
+/// For how many features a file is kept, in four counts by what makes the file necessary for them,
+/// such as being the only file that reaches them.
 #[derive(Clone, Copy)]
 struct Reasons {
     /// Number of features that no other input of the corpus reaches.
@@ -384,7 +386,8 @@ impl KeptFile {
         }
     }
 
-    /// Returns the current content of the kept file; empty if it is not in memory.
+    /// Returns the bytes that the kept file has at present, which trimming may have made fewer; an
+    /// empty slice if they are not held in memory.
     pub fn text(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }
@@ -422,9 +425,9 @@ pub(super) struct KeptSet {
 }
 
 impl KeptSet {
-    /// Returns true if, as far as the cleanup has seen, an input of the corpus reaches the same
-    /// features in each run, and does so independently of earlier runs in the same process; else
-    /// false.
+    /// Returns true if the runs of the cleanup have shown no unsteady coverage in the corpus: each
+    /// input has reached the same features in each run, whatever inputs the same process had run
+    /// before.
     pub fn is_steady(&self) -> bool {
         let steady = self.universe.as_ref();
         let flaky = steady.map(|steady| self.seen.less(steady).less(&self.covered));
@@ -456,7 +459,8 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// For each feature that the final check misses, at most this many inputs are kept in addition.
+/// If the kept files, run together at the end, miss a feature, at most this many further inputs
+/// that have reached it are kept.
 const MOST: usize = 8;
 
 /// All inputs of the corpus that do not fail; those that are not kept can be added to the kept
@@ -515,9 +519,9 @@ impl<'a> Reserve<'a> {
         Ok(new.map(|(number, _)| number).collect())
     }
 
-    /// Returns, for each of `features`, up to 8 inputs whose first run reached it, as kept files
-    /// with the reason `why`. Inputs that are already among the files `kept`, untrimmed, are left
-    /// out.
+    /// Returns more files to keep, because of `features`: for each of these, up to 8 inputs whose
+    /// first run reached it, with the reason `why`. Inputs that are among the files `kept` as they
+    /// are (not trimmed) are left out.
     pub fn holders(
         &self,
         features: &Features,

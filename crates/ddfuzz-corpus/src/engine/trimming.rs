@@ -313,8 +313,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes the crash groups that are not minimized yet, and counts the groups of crashes that
-    /// occurred while the `trimmed` contents were trimmed, in this call or an interrupted one.
+    /// Minimizes the crash groups that are not minimized yet. Then adds the groups to `totals`
+    /// whose crashes occurred while the `trimmed` contents were trimmed, in this call or an
+    /// interrupted one, or while such groups were minimized.
     pub(super) fn take_slips(
         &self,
         trimmed: BTreeSet<String>,
@@ -364,9 +365,9 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// Repeats a crash that trimming caused on the target for which crashes are stored, if trimming
-    /// has run another variant. Returns `slip` with the record of the crash that occurs there;
-    /// `crash` is `None` in it if the input does not crash there each time.
+    /// Repeats the crash `slip`, which trimming caused, on the target for which crashes are stored,
+    /// if trimming has run another variant of it. Returns `slip` with the record of the crash on
+    /// that target; its `crash` is `None` if the input does not crash there in each run.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

@@ -113,8 +113,9 @@ impl Journal {
         read_whole(self.file.file(), place).map_err(FileError::at("read", self.path()))
     }
 
-    /// Reads the record of a run at the position `place` of the journal. The features replace those
-    /// in `features`, ascending, instead of being in the returned observation.
+    /// Reads the record of a run at the position `place` of the journal. Returns what
+    /// [`read`](Journal::read) returns, but without features: those that the run reached replace
+    /// the content of `features`, in ascending order.
     ///
     /// # Errors
     /// As [`Journal::read`].

@@ -107,8 +107,8 @@ fn sum(body: &[u8]) -> [u8; SUM] {
     sum
 }
 
-/// Decodes the first part of a run's record from the record's body: which content was run, and
-/// which of its runs this was. `None` if the record does not describe a run.
+/// Decodes the first part of a record in the journal of runs: which content was run, and the number
+/// of this run among the runs of the content. `None` if `body` does not describe a run.
 pub(super) fn head(body: &[u8]) -> Option<RecordHead> {
     Some(take_head(&mut &body[..])?.0)
 }

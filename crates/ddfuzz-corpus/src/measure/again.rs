@@ -58,8 +58,8 @@ impl Inputs for Files<'_> {
     }
 }
 
-/// Callback that is called once per input, with its number and what its run did, or why it could
-/// not be read.
+/// A callback that is called once per input, with the input's number and what its run did, or why
+/// the input could not be read.
 pub type Each<'a> =
     dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 
@@ -81,9 +81,10 @@ pub(super) struct RunOrder<'a> {
 }
 
 impl<'a> RunOrder<'a> {
-    /// Creates the order in which the inputs `numbers` are run. If runs share processes, each
-    /// process runs a quarter of the inputs, but at least 32 and at most 128. `needed` tells which
-    /// inputs must be run.
+    /// Creates the order in which the inputs with these numbers are run. If runs share processes,
+    /// each process runs a quarter of the inputs, but at least 32 and at most 128. `needed` returns
+    /// true for an input whose run is needed; others are run only if they share a process with such
+    /// an input.
     pub(super) fn of(
         numbers: Vec<u32>,
         needed: &'a (dyn Fn(usize) -> bool + Sync),
@@ -121,7 +122,8 @@ impl<'a> RunOrder<'a> {
     }
 }
 
-/// A worker thread whose tasks are ranges of the inputs in the order of their runs.
+/// A worker thread of the pool, each of whose tasks is a range of the order in which inputs are
+/// run.
 type PartWorker<'a> = Worker<'a, Range<usize>, (), MeasureError>;
 
 /// What the worker threads share that run each input of a list once: the inputs, the order of the
@@ -365,9 +367,9 @@ impl Contents {
         Ok(Some(all))
     }
 
-    /// Makes the rerun with the number `round` of the contents `numbers`, except those for which
-    /// the journal has this rerun, and records the runs in the journal. Stores in `all` why a
-    /// content could not be read. Returns false if the user stopped it, and else true.
+    /// Runs the contents `numbers` again, as their rerun with the number `round`, and records these
+    /// runs in the journal; contents whose rerun is in the journal already are left out. Stores in
+    /// `all` why a content could not be read. Returns false if the user stopped it, and else true.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -444,9 +446,9 @@ impl Contents {
         ))
     }
 
-    /// Runs each content once, in this order and in processes that many contents share. Returns the
-    /// features of each run; `None` for a run that may have failed, and for a file that could not
-    /// be read. `None` for all if the user stopped it.
+    /// Runs each content whose number is in `numbers` once, in this order, in processes that many
+    /// contents share. Returns the features of each run: `None` for a run that may have failed, and
+    /// for a file that could not be read; `None` for all if the user stopped it.
     pub fn together(
         &self,
         settings: &MeasureSettings<'_>,

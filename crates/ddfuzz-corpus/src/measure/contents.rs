@@ -348,8 +348,8 @@ pub(super) struct ContentTable {
 }
 
 impl ContentTable {
-    /// Returns the number of a content's entry, which is added if there is none, and true if it was
-    /// added.
+    /// Returns the number of the entry of a content, and whether the entry is new: a content
+    /// without an entry gets one.
     pub(super) fn entry(&mut self, content: &ContentId) -> (usize, bool) {
         if self.slots.len() < 2 * (self.entries.len() + 1) {
             self.grow();

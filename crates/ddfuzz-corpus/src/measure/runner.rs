@@ -21,7 +21,8 @@ pub(super) const MANY: usize = 128;
 /// one, the next request has fewer inputs.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Decides by how a run ended (exit status, signal or limit) whether it may have failed.
+/// Tells by the end of a run (exit status, signal or limit) whether it may have failed. Whether the
+/// exit statuses of a panic or of a declared crash count is set once for a target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
@@ -60,8 +61,8 @@ pub struct Runners {
 }
 
 impl Runners {
-    /// Creates a pool whose first runner uses `started`, an instance of the target whose runs may
-    /// share processes.
+    /// Creates a pool of runners. The first one takes over `started`, an executor of the target
+    /// that may run many inputs in one process; others start their own.
     pub fn with(started: Box<dyn Executor>) -> Runners {
         Runners {
             started: Mutex::new(Some(started)),
@@ -69,9 +70,9 @@ impl Runners {
         }
     }
 
-    /// Takes a started target from the pool, whose runs share processes or not as `settings` say.
-    /// If there is no pool, or no such target in it, starts one; `suspicion` then decides which of
-    /// its runs may have failed.
+    /// Returns a started target: one from the pool of `settings` whose runs share processes or not
+    /// as requested; if there is none, a new one, in which `suspicion` decides which runs may have
+    /// failed.
     pub(super) fn take(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
@@ -287,8 +288,8 @@ impl Runner {
     }
 }
 
-/// Returns the CPU time of a run. If it is unknown, returns `share`: the part of the request's wall
-/// time that falls to the run.
+/// Returns the CPU time of `run`. If the system has not told it, returns `share`: the wall time of
+/// the request divided among its runs.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,
@@ -335,8 +336,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Doubles the adaptive limit, but not beyond the full limit. Called when a run exceeded the
-    /// adaptive limit and, repeated, ended within the full one.
+    /// Doubles the adaptive limit (the time within which an input is run first), but not beyond the
+    /// full limit. Called when a run exceeded it and, repeated, ended within the full one.
     pub(super) fn was_hasty(&mut self) {
         let doubled = Limits::with_cpu(self.first.cpu.saturating_mul(2));
         self.first = TimeLimit::from(doubled).at_most(self.full);
@@ -347,8 +348,8 @@ impl AdaptiveTimeout {
         self.full
     }
 
-    /// Returns the adaptive time limit, which applies when an input is run for the first time; a
-    /// run that exceeds it is repeated with the full limit.
+    /// Returns the time limit for the first run of an input, which adapts to earlier runs; a run
+    /// that exceeds it is repeated with the full limit.
     pub(super) fn first(&self) -> TimeLimit {
         self.first
     }

@@ -13,7 +13,8 @@ use crate::{Feature, Features};
 
 /// Of the features that a rejected candidate lacks, at most this many are recorded.
 const MOST_FEATURES: usize = 16;
-/// Of one file, at most this many rejected candidates are recorded.
+/// Maximum number of rejected candidates of one file that are remembered, so that they are not run
+/// again in later rounds of trimming.
 const MOST_CANDIDATES: usize = 4096;
 
 /// What runs in fresh processes have shown of one file's contents in earlier rounds of trimming.
@@ -31,7 +32,8 @@ pub struct KnownRuns {
     met: Option<MetRuns>,
 }
 
-/// Why a candidate was rejected: how its run violated the condition of the round.
+/// Why a candidate for trimming was rejected: its run ended with another exit status than required,
+/// or did not reach required features.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Rejection {
     /// The run ended with this exit status, while another one is required.
@@ -42,7 +44,8 @@ enum Rejection {
     Lacks(Features),
 }
 
-/// Consecutive runs of one content in fresh processes that all met the condition of their round.
+/// Successive runs of one content in fresh processes in a round of trimming, all of which met the
+/// condition of that round (such as the features to reach).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MetRuns {
     content: ContentHash,

@@ -112,7 +112,8 @@ pub struct Trimmed {
     pub spared: u64,
 }
 
-/// Why a file was not trimmed and stays as it is.
+/// Why a file was not trimmed and stays as it is: its run may be a failure, or its runs differ
+/// before or after trimming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {

@@ -29,8 +29,8 @@ pub struct RequiredFeatures {
 }
 
 impl RequiredFeatures {
-    /// Makes the requirement to reach exactly the features `steady`; those of `unsteady` are
-    /// allowed.
+    /// Makes the requirement for a file's candidates: to reach each of the features `steady`, and
+    /// no others but those of `unsteady`.
     pub fn signature(steady: Features, unsteady: &Features) -> RequiredFeatures {
         let allowed = steady.or(unsteady);
         RequiredFeatures {
@@ -39,8 +39,8 @@ impl RequiredFeatures {
         }
     }
 
-    /// Makes the requirement to reach the features `kept_for`, for which the file is kept; all
-    /// others are allowed.
+    /// Makes the requirement that a file reaches the features `kept_for`, for which the cleanup
+    /// keeps it. It may reach any other features.
     pub fn worth(kept_for: Features) -> RequiredFeatures {
         RequiredFeatures {
             required: kept_for,
@@ -63,9 +63,9 @@ pub struct TrimCondition {
 }
 
 impl TrimCondition {
-    /// Makes the condition for the candidates of a file. `exit` is the exit status of the
-    /// original's runs, `found` the features that they reached, and `wanted` the features that
-    /// candidates must and may reach.
+    /// Makes the condition for the candidates of a file: `exit` is the exit status of the
+    /// original's runs, `found` are the features that they reached, and `wanted` says which
+    /// features candidates must reach and which others they may reach.
     fn of(exit: i32, found: &Features, wanted: RequiredFeatures) -> TrimCondition {
         let of_original = match &wanted.allowed {
             Some(allowed) => found.less(&wanted.required).less(allowed),
@@ -90,8 +90,9 @@ impl TrimCondition {
         found.has_all(required) && self.wanted.allowed.as_ref().is_none_or(fits)
     }
 
-    /// Returns the outcome of a run of a candidate with the required exit status and these hit
-    /// counters (modulo 256): FAIL if the run meets this condition for trimming, else PASS.
+    /// Returns the outcome of a candidate by the hit counters (modulo 256) of a run that had the
+    /// required exit status: FAIL if the run reached all required features and only allowed ones,
+    /// else PASS.
     pub(super) fn judge(&self, counters: &[u8]) -> Answer {
         // The required features are checked first: they reject most candidates.
         let met = self.wanted.required.are_in(counters)
@@ -102,8 +103,9 @@ impl TrimCondition {
         })
     }
 
-    /// Returns the outcome of a candidate's `run` with the hit counters `counters`. `None` if the
-    /// run did not have the required exit status, or reported no counters.
+    /// Returns the outcome of a candidate by its `run` and the hit counters `counters` of that run.
+    /// `None` if the run did not end with the exit status that the trimming requires, or if it
+    /// reported no counters.
     fn judge_run(&self, run: &Run, counters: Option<&[u8]>) -> Option<Answer> {
         let counters = counters.filter(|_| run.ended == Ended::Exit(self.exit))?;
         Some(self.judge(counters))
@@ -136,7 +138,8 @@ impl From<&CoverageRecord> for TrimCondition {
     }
 }
 
-/// Before an original file is trimmed, it is run this many times in fresh processes.
+/// Number of times that an original file is run, in fresh processes, before it is trimmed: all runs
+/// must exit with the same status and reach the required features.
 const ORIGINAL_RUNS: usize = 2;
 /// Before the candidates of an original file are run in a process that they share, the file itself
 /// is run there this many times; the first of these runs only initializes the process.
@@ -168,8 +171,8 @@ pub struct CoverageOracle {
     spared: u64,
 }
 
-/// Which candidates are decided by a run of the quick executor, whose runs may share a process, so
-/// that no run in a fresh process is needed.
+/// Which candidates need no run in a fresh process, because a run of the quick executor, whose runs
+/// may share a process, decides them: all, those that lack certain features, or none.
 enum Prefilter {
     /// The quick executor decides everything, since each of its runs has a separate process.
     Whole,
@@ -182,8 +185,8 @@ enum Prefilter {
 }
 
 impl CoverageOracle {
-    /// Starts the oracle for `target`. Its condition is exit status 0 and no features, until that
-    /// of a file is set.
+    /// Starts the oracle for `target`. Until [`hold`](CoverageOracle::hold) sets the condition of a
+    /// file, the condition is exit status 0 and no features.
     ///
     /// # Errors
     /// When the target cannot be started; [`TrimError::NoCoverage`] if it reports no coverage.
@@ -217,7 +220,8 @@ impl CoverageOracle {
     }
 
     /// Ends the work on a file. Returns what runs have shown of the file's contents, and how many
-    /// of its candidates were rejected by runs of earlier rounds, without a new run.
+    /// of its candidates were rejected without a new run, because runs of earlier rounds have
+    /// rejected them.
     pub(super) fn end_file(&mut self) -> (KnownRuns, u64) {
         let spared = std::mem::take(&mut self.spared);
         (std::mem::take(&mut self.known), spared)

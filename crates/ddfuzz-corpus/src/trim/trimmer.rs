@@ -27,10 +27,10 @@ use ddfuzz_model::pool::{TaskPool, Worker, lock};
 /// After trimming, a file is run this many times to find the features that it reaches in every run.
 const STEADY: usize = 3;
 
-/// A function that is called with a crash that a candidate has caused, and the index of the
-/// candidate's test in the log of the file (`None` if a check of the log crashed). It is called
-/// once for each pair of major and minor key of a file. If the crash did not occur again, the call
-/// has no crash record; another call with the record may follow.
+/// A function that is called with a crash of a candidate, once for each pair of major and minor key
+/// of a file. The number is the index of the candidate's test in the log of the file (`None` if a
+/// check of the log crashed). If the crash did not occur again, the call has no crash record;
+/// another call with the record may follow.
 pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError>;
 
 /// A file to trim: its content, the features that it must keep, and the folder for the results.

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use crate::passes::current_best::CurrentBest;
 
-/// Maximum size, in bytes, of texts in which deleted runs are recorded.
+/// Maximum size, in bytes, of texts in which deleted bytes are remembered, in order to delete equal
+/// bytes at other places.
 const LARGEST: usize = 1 << 14;
-/// Maximum length, in bytes, of deleted runs that are recorded.
+/// Maximum length, in bytes, of a deleted range that is remembered, in order to delete equal bytes
+/// at other places.
 const LONGEST: usize = 16;
 /// Minimum number of places at which bytes equal to deleted ones must stand; at fewer places, no
 /// test deletes them together.
@@ -76,11 +78,11 @@ impl Alike {
         self.places(&Alike::watch(work)?, rest)
     }
 
-    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last.
-    /// Three comparisons are tried in turn: the bytes directly before and after the range must be
-    /// equal, too; only the byte before; only the byte after. The first one counts that finds at
-    /// least [`WORTHWHILE`] ranges, and by which enough deleted runs are like the last one. `None`
-    /// if there is no such comparison.
+    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last, and
+    /// that stand beside the same bytes as that run: beside the same byte before and after it; or,
+    /// if that is not enough, the same one before; or the same one after. It is enough if at least
+    /// [`WORTHWHILE`] ranges are found, and if sufficiently many deleted runs are alike in this
+    /// way, too: two, and twice as many after each wrong guess. `None` if no way is enough.
     fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);

@@ -73,10 +73,10 @@ async fn reduce_frame(work: &mut CurrentBest) -> bool {
     false
 }
 
-/// Looks for other formats of the text that have the same length field as `frame`, but another
-/// checksum field: a sum that makes the total of all bytes zero, for example, may be the first or
-/// the last byte. Tests such formats one after the other; if a test confirms one, deletes the bytes
-/// that can be deleted by that format.
+/// Guesses, after the format `frame` of a text was found, that its checksum is at another place
+/// than in `frame` (a sum that makes the total of all bytes zero may be the first or the last
+/// byte), with the same length field. Tests such guesses one after the other; if a test confirms
+/// one, deletes the bytes that can be deleted by that format, and ends.
 async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;

@@ -113,7 +113,8 @@ pub(super) async fn delete_blanks_at_signs(work: &mut CurrentBest) {
     }
 }
 
-/// Which newlines stay when white space that is not between two words is deleted.
+/// Which newlines stay when white space that is not between two words is deleted: none, those at
+/// lines that begin with `#`, or all.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Newlines {
     None,

@@ -27,8 +27,9 @@ const BRANCHES: &[&str] = &["else", "elif", "elseif", "elsif"];
 const HEADS: &[&str] = &["then", "do"];
 /// Characters directly after which a word is a name and no keyword, as in `$end` and `list.end`.
 const NAMED: &[u8] = b".$-:@/=<>!+*%?";
-/// Classes of tokens that end a value. A keyword after such a token belongs to the same statement,
-/// as in `return a if b`; only `function` and `do` begin a block there.
+/// Classes of tokens that end a value: `a` for words, `0` for numbers and strings, and closing
+/// brackets. A keyword after such a token in the same line belongs to the same statement, as in
+/// `return a if b`; only `function` and `do` begin a block there.
 const VALUES: &[u8] = b"a0)]}";
 
 /// Parses a program text into the tree of its blocks, which keywords enclose, and of its
@@ -37,8 +38,8 @@ pub(super) fn blocks(text: &[u8]) -> Option<Tree> {
     at_least(FEWEST_PAIRS, text)
 }
 
-/// Parses a program text into the tree of its blocks as [`blocks`] does, but also a text that has a
-/// single block.
+/// Parses a program text into the tree of its blocks as [`blocks`] does, but also a text with a
+/// single block. `None` if there is no block, or if keywords do not match.
 pub(super) fn few_blocks(text: &[u8]) -> Option<Tree> {
     at_least(1, text)
 }

@@ -9,7 +9,8 @@ use crate::passes::protocol::Protocol;
 /// Minimum number of bits that the checksums of all records must have together, for their agreement
 /// with the covered bytes not to be chance.
 const LEAST_BITS: usize = 32;
-/// Maximum number of records that are read.
+/// Maximum number of records in which a text is divided; a text with more is not read in this
+/// format.
 const MOST_RECORDS: usize = 4096;
 
 /// The layout of a record: some bytes (such as its type) before its length and after it, the
@@ -77,8 +78,9 @@ impl Layout {
         payload.start - self.after - self.length.width
     }
 
-    /// Returns the binary format of a text whose records have this layout and these `payloads`,
-    /// with a checksum that agrees in all records; `None` if none of the known checksums does.
+    /// Returns the binary format of a text whose records have this layout, with payloads in the
+    /// ranges `payloads`: finds the known checksum (kind, byte order and covered bytes) that agrees
+    /// in all records. `None` if there is none.
     fn protocol(self, text: &[u8], payloads: Vec<Range<usize>>) -> Option<Protocol> {
         let heads = [0, self.after, self.before + self.length.width + self.after];
         let (checksum, form, head) = Checksum::ALL
@@ -116,9 +118,10 @@ impl Layout {
         })
     }
 
-    /// Returns true if the checksum of each record is what `sum` computes of the bytes that it
-    /// covers: the payload and the `head` bytes before it. Returns false also if less than
-    /// [`LEAST_BITS`] bits agree, where checksums of a single byte or of zeros do not count.
+    /// Returns true if the checksum behind each of the `payloads` of `text` is what `sum` computes
+    /// of the payload and the `head` bytes before it. Returns false also if these are fewer than
+    /// [`LEAST_BITS`] bits of checksums, without those of a single byte or of zeros only, since
+    /// they may agree by chance.
     fn agree(
         self,
         text: &[u8],

@@ -12,7 +12,8 @@ use crate::{Edit, Outcome, Replacement};
 /// Maximum number of clauses (statements, or items of a list) in one pair of brackets, or outside
 /// of all brackets, for two of them to be deleted in one test.
 const MOST_CLAUSES: usize = 12;
-/// Maximum number of tokens on each side of a token that one test deletes together.
+/// Maximum number of tokens that one test deletes before a token, and after it: the token itself is
+/// kept.
 const LONGEST_SIDE: usize = 4;
 /// Maximum number of tokens of a text in which tokens are deleted on both sides of a token.
 const MOST_TOKENS: usize = 64;
@@ -220,7 +221,8 @@ mod tests {
     use crate::passes::words::tokens;
     use crate::{Edit, ExtraTests, Full, Outcome, Search, Structure};
 
-    /// Runs the search [`Full`] with many extra tests on `input`, and returns its result.
+    /// Runs the search [`Full`] with many extra tests on `input`, in which a text fails if `fails`
+    /// returns true, and returns the smallest failing text.
     fn refined(input: &str, fails: impl Fn(&str) -> bool) -> String {
         let mut search = Full::structured(input.as_bytes(), Structure::Text);
         search.allow_extra_tests(ExtraTests::Many);

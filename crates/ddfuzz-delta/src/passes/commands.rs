@@ -21,8 +21,8 @@ const PART: u16 = 0x103;
 const DEEPEST: usize = 64;
 /// Maximum size, in bytes, of a quoted string or a `$(…)` or `${…}` that is read as one unit.
 const LONGEST: usize = 1 << 13;
-/// Total number of bytes in which the ends of `$(` and `${` may be searched in vain in one text,
-/// which bounds the time. After that, each of them is a single sign.
+/// Total number of bytes in one text that are searched in vain for the ends of `$(` and `${`; after
+/// that, each `$(` and `${` is read as a single sign. This bounds the time.
 const MOST_SEARCHED: usize = 64 * LONGEST;
 /// Minimum number of compound commands with their end keyword that a text must have to be taken for
 /// a script.
@@ -106,7 +106,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns true if the next sign is `)` or `;;`, which end a list of commands; else false.
+    /// Returns true if the text goes on with `)` or `;;`, which end a list of commands; else false.
     fn is_end_of_list(&self) -> bool {
         self.text[self.at] == b')' || self.text[self.at..].starts_with(b";;")
     }
@@ -223,9 +223,9 @@ impl Reader<'_> {
         self.close(depth, start);
     }
 
-    /// Ends the open nodes of the tree, the innermost first, until only `depth` of them are open.
-    /// The nodes end at the present position, without the blanks before it, which are looked for
-    /// only from offset `start` on.
+    /// Ends open nodes of the tree, the innermost first, until only `depth` of them are open. They
+    /// end at the present position of the parser, or before the blanks in front of it, but not
+    /// before offset `start`.
     fn close(&mut self, depth: usize, start: usize) {
         let written = self.text[start..self.at].trim_ascii_end().len();
         self.tree.end_at(depth, start + written);
@@ -431,7 +431,7 @@ impl Reader<'_> {
     }
 }
 
-/// Keywords that end a list of commands.
+/// Keywords of a shell script before which a list of commands ends.
 const ENDS: &[&[u8]] = &[
     b"}", b"do", b"done", b"elif", b"else", b"esac", b"fi", b"then",
 ];

@@ -30,14 +30,15 @@ const COMPACT: &str = "compact";
 /// Number of successive needed bytes of a payload (changeable bytes) after which the reduction of
 /// the payload ends. At the end of the search, single deletions still try all bytes of the file.
 const FRUITLESS_BYTES: usize = 128;
-/// Sizes, in bytes, of records that are deleted whole from a payload (changeable bytes) of
-/// [`FEW_BYTES`] or more in which no byte could be deleted.
+/// Sizes, in bytes, of records that a payload (changeable bytes) may consist of, such as the colors
+/// of a palette. If no single byte of a payload of [`FEW_BYTES`] or more could be deleted, whole
+/// records of these sizes are tried.
 const RECORDS: [usize; 3] = [2, 3, 4];
 /// Maximum size, in bytes, of payloads (changeable bytes) that count as small, such as headers.
 pub(super) const FEW_BYTES: usize = 32;
-/// Number of successive needed bytes after which the reduction of a small payload (changeable
-/// bytes) ends; also the number of successive needed records after which the deletion of records
-/// from a larger one ends.
+/// Number of successive tests of single bytes, all needed, after which the reduction of a small
+/// payload (changeable bytes) ends. The same number of needed records ends the deletion of records
+/// from a larger payload.
 pub(super) const FRUITLESS_FEW: usize = 8;
 /// Maximum number of payloads (changeable bytes) of a file that are reduced one by one; if there
 /// are more, all are reduced together.
@@ -53,8 +54,8 @@ const LEAST: &str = "least";
 /// Name, in logs, of the pass that removes a region of a file and lets the offsets that referred to
 /// it refer to other bytes.
 const SHARE: &str = "share";
-/// Minimum size, in bytes, of a region of a file whose removal is tested by letting the offsets
-/// that refer to it refer to other bytes.
+/// Minimum size, in bytes, of a region of a file whose removal is tested, where offsets refer to
+/// the region: they must then refer to other bytes.
 const WORTH_SHARING: usize = 4;
 /// Minimum size, in bytes, of a region for two tests of its removal: offsets then refer to the
 /// beginning of the file in one test, and to the largest other region in the other. For a smaller
@@ -78,7 +79,8 @@ const ROUGH_ROUNDS: usize = 8;
 /// number for another round to follow.
 const WORTH_ANOTHER: usize = 32;
 
-/// How carefully a payload (changeable bytes) is reduced.
+/// How carefully a payload (changeable bytes) is reduced: roughly, which ends after a few fruitless
+/// tests, or thoroughly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
     /// Each step of the reduction of a payload ends after [`IMPATIENT`] successive tests that
@@ -270,7 +272,8 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
 /// (the file taken apart) with the reduced payloads. First tests each payload without all of its
 /// content; then reduces the needed ones one by one. With [`Care::Rough`], leaves out small ones,
 /// such as headers. If there are more than [`EACH`] payloads, reduces all of them together, as one
-/// text. Stops early if `trial` has failed.
+/// text. Stops early if the first tests by the format, which `trial` watches, have not reduced the
+/// file.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -414,8 +417,8 @@ struct EqualPayloads {
 }
 
 impl EqualPayloads {
-    /// Returns a copy of the document (the file taken apart) in which each of the equal payloads
-    /// (changeable bytes) lacks the bytes at the positions `cuts`.
+    /// Returns a copy of the document (the file taken apart) in which the bytes at the positions
+    /// `cuts` are deleted from all payloads of this list, which have equal contents.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let mut payloads = self.document.payloads();
         let content = payloads[self.at[0]].clone();
@@ -456,8 +459,8 @@ async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn D
     delete_groups_and_parts(work, document, REDUCIBLE).await
 }
 
-/// Describes the pieces of a document (a file taken apart) that have a shorter valid form, for the
-/// search that "deletes" them: to delete one is to replace it by that form.
+/// The pieces of a document (a file taken apart) that have a shorter valid form, as groups that a
+/// search deletes: to delete one is to replace it by that form.
 const REDUCIBLE: GroupKind = GroupKind {
     rule: LEAST,
     count: |document| document.reducible(),
@@ -476,9 +479,9 @@ async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
         .await;
 }
 
-/// Removes regions of the file to which offsets refer, the largest first, and lets these offsets
-/// refer to the beginning of the file or to the largest other region: that works where the size of
-/// a region matters, but not its content. Returns the smaller document (the file taken apart).
+/// Removes regions of the file to which offsets refer, the largest first. The offsets then refer to
+/// the beginning of the file or to the largest other region, which works where the program does not
+/// look at the content that they lead to. Returns the smaller document (the file taken apart).
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();

@@ -116,7 +116,8 @@ pub(super) struct Coroutine {
 }
 
 impl Coroutine {
-    /// Creates a step machine over `units` units whose search function is started by `begin`.
+    /// Creates a step machine for an input of `units` units. `begin` starts its search function,
+    /// and does so again for each clone.
     pub fn new(
         units: usize,
         begin: impl Fn(Asker) -> Running + Send + Sync + 'static,
@@ -180,7 +181,7 @@ impl Coroutine {
         self.asker.exchange().hints = hints.clone();
     }
 
-    /// Tells the search function how many tests passes may take after the proof that the result is
+    /// Sets how many tests the passes of the search may take after the proof that the result is
     /// 1-minimal. Implements [`Search::allow_extra_tests`](crate::Search::allow_extra_tests).
     pub fn allow_extra_tests(&mut self, extra: ExtraTests) {
         self.past.push(Received::ExtraTests(extra));

@@ -14,8 +14,8 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// it is a text.
 const SAMPLE: usize = 4096;
 
-/// Minimum number of bytes of a text for each one that is not ASCII, in a text that is not UTF-8:
-/// it is in another encoding, such as Latin-1, or an edit has cut a character.
+/// If a text is not UTF-8 (it is in Latin-1, or an edit has cut a character), it still counts as a
+/// text if at most one byte in this many is not ASCII.
 const BYTES_PER_FOREIGN: usize = 16;
 
 /// Maximum number of bytes that are looked at in a run of equal bytes, from its end backwards, to
@@ -143,8 +143,8 @@ impl CurrentBest {
         self.repeats_deletions = true;
     }
 
-    /// Returns true if passes may guess that bytes equal to deleted ones are not needed at other
-    /// places either.
+    /// Returns true if passes may guess, once bytes were deleted, that equal bytes at other places
+    /// are not needed either, and delete all of them in one test.
     pub fn repeats_deletions(&self) -> bool {
         self.repeats_deletions
     }
@@ -299,8 +299,8 @@ impl CurrentBest {
         envelope.map_or(self.best.len(), |envelope| envelope.whole.text.len())
     }
 
-    /// Returns true if the predictor expects that the text which `edit` makes of the current best
-    /// does not fail, so that this text need not be run.
+    /// Returns true if the text that `edit` makes of the current best need not be run, because the
+    /// predictor expects that it does not fail.
     fn is_refused(&mut self, edit: &Edit) -> bool {
         if self.predictor.is_none() {
             return false;
@@ -396,9 +396,10 @@ impl CurrentBest {
         outcome
     }
 
-    /// Counts an edit of payloads (the contents that passes edit at present) that was not tested,
-    /// because it would not make the whole file smaller, as a test without success. Does so only if
-    /// the payloads are larger than [`SLOW`] bytes: then building the file took as long as a test.
+    /// Counts an edit of payloads (the contents of a file that passes edit at present) as a test
+    /// without success, although it was not tested: the whole file would not become smaller. Does
+    /// so only if the payloads are larger than [`SLOW`] bytes, since making the file then took as
+    /// long as a test.
     fn count_unsealed(&mut self) {
         if let Some(limit) = self
             .fruitless_limit

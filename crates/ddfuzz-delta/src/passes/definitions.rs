@@ -111,10 +111,10 @@ fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Ve
     without(all, statement, written.collect())
 }
 
-/// Returns the edit for a `statement` whose first words are its name, as in `struct a{}; struct a
-/// b`: deletes the statement, and writes all of it over another occurrence of these words. The
-/// words are as many of the first words, at least two, as occur together at another place; the
-/// first such place is overwritten. `None` if there is none.
+/// Returns the edit for a declaration `statement` that begins with the name it declares, as in
+/// `struct a{}; struct a b`: deletes the statement, and writes all of it over the first other place
+/// at which its first words (here `struct a`) stand. As many words are compared as occur together
+/// elsewhere, at least two; `None` if two do not.
 fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let inside = &all[statement.clone()];
     let words = inside
@@ -140,8 +140,9 @@ fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<V
     without(all, statement, vec![written])
 }
 
-/// Returns the replacements `written` together with one that deletes `statement` and its semicolon,
-/// sorted by position; `None` if `written` is empty.
+/// Completes the edits `written`, which write a declared value in place of its name, by one that
+/// deletes the declaration: the tokens `statement` of `all` and the semicolon behind them. Returns
+/// all edits, sorted by position; `None` if `written` is empty, because the name then is not used.
 fn without(
     all: &[Token],
     statement: &Range<usize>,
@@ -207,10 +208,10 @@ fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> 
     (written.len() > 1).then_some(written)
 }
 
-/// Returns the range of the text to replace for a use of a name that stands at `name`: the name
-/// with the `$` before it, with `$(` and `)` or `${` and `}` around it, or else the name alone.
-/// `statement` is the range of the assignment that the same edit deletes; characters of it belong
-/// to no use.
+/// Returns the range of the text to replace where the name at `name` is used: the name with a `$`
+/// before it, with `$(` and `)` or `${` and `}` around it, or else the name alone. `statement` is
+/// the range of the assignment of the name, which the same edit deletes; a `$` or bracket at its
+/// end is not taken for a part of the use.
 fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range<usize> {
     let before = match name.start < statement.start {
         true => &text[..name.start],
@@ -228,7 +229,7 @@ fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range
     }
 }
 
-/// Returns true if a newline is among the blanks after a token.
+/// Returns true if a token is the last one in its line: a newline is among the blanks after it.
 fn ends_line(token: &Token, text: &[u8]) -> bool {
     text[token.place.start + token.of(text).len()..token.place.end].contains(&b'\n')
 }

@@ -45,9 +45,10 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Deletes, in one test, bytes in front of position `to` that equal bytes deleted before, and so
-/// are guessed not to be needed. Returns the position at which the caller goes on to delete single
-/// bytes towards the front: `to`, lowered by the number of deleted bytes.
+/// Deletes, in one test, bytes in front of position `to` that equal bytes which this pass has
+/// deleted, as `alike` remembers them, and so are guessed not to be needed. Returns the position
+/// from which the caller continues to delete single bytes towards the front: `to`, lowered by the
+/// number of deleted bytes.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
         return to;
@@ -81,15 +82,16 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
     }
 }
 
-/// Maximum size, in bytes, of texts in which the deletion of runs of bytes is not tried, because
-/// other passes have tested nearly all such deletions.
+/// In texts of at most this many bytes, deletions of runs of bytes are not tried, because other
+/// passes have tested nearly all of them.
 const FEW: usize = 16;
 
 /// Maximum size, in bytes, of results in which the deletion of every run of bytes is tried.
 pub(super) const SHORT: usize = 24;
 
-/// Maximum length, in bytes, of runs that are tried at every position of binary data, from length 2
-/// on, whether or not a length byte states that length.
+/// Maximum length, in bytes, of runs of bytes whose deletion is tested at every position of binary
+/// data, for each length from 2 on. (Runs whose length a byte states are tested before, whatever
+/// their length.)
 const LONGEST: usize = 32;
 /// Number of bytes at the beginning of a run, one of which may hold the length of the run.
 const HEADS: usize = 4;

@@ -38,9 +38,9 @@ pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
     found
 }
 
-/// Finds records by a number at offset `at`, in the encoding `form`, that is taken for their count.
-/// Returns the binary format with this count and as many records after it; `None` if the last of
-/// them does not end at the end of the text.
+/// Guesses that the number at offset `at`, in the encoding `form`, is a count of records that fill
+/// the rest of the text. Returns the binary format with this count and the records; `None` if there
+/// is no such division of the text that ends at its end.
 fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     let count = usize::try_from(form.read(text, at)?).ok()?;
     let from = at + form.width;

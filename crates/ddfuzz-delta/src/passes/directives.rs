@@ -15,7 +15,8 @@ const DIRECTIVES: &str = "directives";
 /// Number of successive conditional groups that turn out to be needed for the failure, after which
 /// the deletion of groups ends.
 const FRUITLESS: usize = 16;
-/// Number of nesting depths, from the outermost on, at which conditional groups are deleted whole.
+/// Conditional groups (from `#if` to `#endif`) are deleted as a whole only if fewer than this many
+/// others are around them.
 const DEEPEST: usize = 8;
 
 /// A conditional group of a C preprocessor: the lines from an `#if` to its `#endif`.
@@ -38,8 +39,8 @@ impl Group {
     }
 }
 
-/// Which branch of a conditional group is kept when its directives and the other branches are
-/// deleted.
+/// Which branch of a conditional group (`#if` … `#endif`) is kept when its directives and the other
+/// branches are deleted: the first or the last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     First,
@@ -192,9 +193,9 @@ fn braces(text: &[u8]) -> (usize, usize) {
     (closed, opened)
 }
 
-/// Returns, for each conditional group, the unit that deletes its directives and all branches
-/// except the `kept` one. Groups inside of a branch that another unit deletes are left out and, if
-/// the last branch is kept, groups with only one branch.
+/// Returns, for each conditional group (`#if` to `#endif`), a unit that deletes its directives and
+/// all branches except the `kept` one (first or last). Leaves out groups inside of a branch that
+/// another unit deletes and, if the last branch is kept, groups with only one branch.
 fn unwrapped(groups: &[Group], kept: Kept) -> Vec<Vec<Range<usize>>> {
     let mut units: Vec<Vec<Range<usize>>> = Vec::new();
     // What the units delete: ends of ranges that do not overlap, by their starts.

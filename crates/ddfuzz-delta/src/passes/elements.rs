@@ -7,8 +7,8 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxTree};
 use crate::passes::markup::{attributes_of, tags};
 use crate::passes::plain::TreeBuilder;
 
-/// Number that marks the root node of a syntax tree: its kind. The kind of a word, sign, bracket or
-/// tag is its first byte.
+/// Kind of the root node of a syntax tree. Words, signs, brackets and tags have their first byte as
+/// their kind, so that numbers below 256 are theirs.
 const ROOT: u16 = 0x100;
 /// Kind of the nodes of elements, with their tags and content.
 const ELEMENT: u16 = 0x101;
@@ -18,7 +18,7 @@ const ATTRIBUTE: u16 = 0x102;
 const VALUE: u16 = 0x103;
 /// Kind of the nodes of text between tags.
 const TEXT: u16 = 0x104;
-/// Maximum nesting depth of brackets in an attribute value.
+/// Maximum depth of nested brackets in an attribute value; deeper ones are no nodes of the tree.
 const DEEPEST: usize = 64;
 
 /// A grammar for texts with `<tags>`: elements, which contain attributes, texts and elements, and
@@ -58,9 +58,10 @@ impl Grammar for MarkupText {
     }
 }
 
-/// Ends those `open` elements of the markup text whose closing tag comes before the tag or text
-/// with the index `index`, and adds their closing tags to the tree. For each open element, `open`
-/// has the index of the first tag or text after its closing tag, and the range of the closing tag.
+/// Ends the markup elements that are still open in the tree, innermost first, and whose content
+/// ends before tag or text number `index` of the markup; adds their closing tags to the tree.
+/// `open` has two values for each open element: the number of the first tag or text after its
+/// closing tag, and the range of the closing tag in the text.
 fn close(tree: &mut TreeBuilder, open: &mut Vec<(usize, Range<usize>)>, index: usize) {
     while let Some((_, tag)) = open.pop_if(|(last, _)| *last <= index) {
         tree.leaf(tag, u16::from(b'<'), SyntaxClass::Punctuation);

@@ -32,9 +32,9 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// The result of an edit of payloads (contents of a document that passes edit): a copy of the
-/// document (the file taken apart) with the new contents, the text of that copy, and an edit of the
-/// whole current best text that has the same result.
+/// The result of an edit of payloads (changeable bytes of a document, the file taken apart). It has
+/// a copy of the document with the new payloads, the text of that copy, and the edit that turns the
+/// current best text into this text.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,
@@ -61,10 +61,10 @@ impl Envelope {
         self.payloads[self.edited.clone()].concat()
     }
 
-    /// Makes `edit`, which takes the payloads that passes edit (changeable bytes) as one text, in a
-    /// copy of the document (the file taken apart). Returns the copy, its text, and the same edit
-    /// as one of the whole text; `None` if the whole text would stay as it is, or would become
-    /// longer.
+    /// Makes an edit of the payloads (changeable bytes) in the whole file. `edit` counts positions
+    /// in the text that the edited payloads make, joined. Returns a copy of the document (the file
+    /// taken apart) with the edit, its text, and the same edit with positions in the whole text;
+    /// `None` if the whole text would stay as it is, or would become longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
         let mut start = 0;
@@ -93,8 +93,8 @@ impl Envelope {
         sealed.map_or(0, |sealed| self.whole.text.len() - sealed.text.len())
     }
 
-    /// Makes an edited document, whose text failed when it was tested, the current one, and its
-    /// text the whole current best text.
+    /// Makes the edit `sealed`, whose text failed when it was tested, part of the document: its
+    /// document and its text become the current best ones.
     pub fn take(&mut self, sealed: Sealed) {
         self.whole.best = self.whole.best.without(&lost(&sealed.edit));
         self.whole.rewritten = true;
@@ -104,10 +104,9 @@ impl Envelope {
     }
 }
 
-/// Makes that part of `edit` which concerns one payload. `edit` is an edit of one text, the
-/// payloads (changeable bytes) that passes edit, joined; `payload` is the old content of one of
-/// them, and `place` its range in that text. Returns the new content; `None` if the payload stays
-/// as it is.
+/// Applies `edit` to one of several payloads (changeable bytes) of a file. `edit` is an edit of the
+/// text that all of them make, joined; `payload` is the old content of this payload, and `place`
+/// its range in that text. Returns its new content; `None` if it stays as it is.
 fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
     let nothing = Vec::new();
     let changes: Vec<(&Range<usize>, &Vec<u8>)> = match edit {
@@ -151,8 +150,8 @@ pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<Edit> {
     Some(Edit::Set(vec![replacement]))
 }
 
-/// Returns the positions of the current best text that `edit` removes: where a replacement inserts
-/// fewer bytes than it replaces, the last of the replaced bytes count as removed.
+/// Returns the positions of the current best text that replacements in `edit` remove. A replacement
+/// may insert fewer bytes than it replaces: then the last of the replaced bytes count as removed.
 pub(super) fn lost(edit: &Edit) -> Vec<Range<usize>> {
     let Edit::Set(replacements) = edit else {
         return Vec::new();

@@ -41,7 +41,8 @@ pub(super) fn environments(text: &[u8]) -> Option<Tree> {
     parser.finish()
 }
 
-/// Adds a leaf to the tree for each line from the end of the last node up to the position `end`.
+/// Adds the text from the end of the last node up to the position `end` to the tree, as one leaf
+/// for each line.
 fn lines(parser: &mut PairParser<'_>, end: usize) {
     while let Some(line) = next(&parser.text[..end], parser.from, b"\n") {
         parser.leaf(line + 1);

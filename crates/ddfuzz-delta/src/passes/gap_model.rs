@@ -38,7 +38,7 @@ impl GapModel {
         }
     }
 
-    /// Returns the number of units that the sweep should try to delete as its next block.
+    /// Returns how many units the sweep should try to delete next, in one block.
     pub fn block(&self) -> usize {
         // ln 2 is about 11/16.
         let block = (self.distance * 11 / 256).max(1);
@@ -57,8 +57,8 @@ impl GapModel {
         self.blocks += 1;
     }
 
-    /// Records that the sweep, which goes from the end to the front, found a needed unit in front
-    /// of the deleted units.
+    /// Records that the sweep, which deletes blocks from the end of a list to its front, has found
+    /// a unit that must stay; updates the expected distance between such units.
     pub fn record_needed(&mut self) {
         self.cluster = self.gap == 0;
         let distance = (self.gap + 1) * 16;
@@ -104,8 +104,8 @@ pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize
 /// run of units.
 const LONGEST: usize = 8;
 
-/// The lengths of two neighboring runs of units, met by a sweep that goes from the end of a list to
-/// its front: a run that it deleted, and the run in front of it that it kept.
+/// Two neighboring lengths, in units, that a sweep from the end of a list to its front has met: of
+/// a run of units that it deleted, and of the run in front of that which it kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     deleted: usize,
@@ -149,13 +149,15 @@ impl Pattern {
         }
     }
 
-    /// Forgets all recorded runs, after a guess of their pattern was correct.
+    /// Forgets the recorded runs of deleted and of needed units. Called after a guess that their
+    /// pattern repeats was correct: the sweep then skips units, so that its next runs do not adjoin
+    /// the recorded ones.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }
 
-    /// Records that a guess of the repeating pattern was wrong, so that the next one requires twice
-    /// as many repetitions.
+    /// Records that a guess by the pattern of deleted and kept runs was wrong: the next guess
+    /// requires twice as many repetitions of the pattern.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
@@ -184,10 +186,10 @@ impl Pattern {
     }
 }
 
-/// Continues a repeating pattern into `rest`, the units that the sweep has not reached, from the
-/// end of `rest` to its front; returns the ranges that it predicts to be deletable. `period` is one
-/// repetition of the pattern. The sweep has just found the first unit of the kept run in the first
-/// pair of `period`; the remaining units of that run are the last ones of `rest`.
+/// Predicts which units a sweep from the end to the front will delete, if its runs of deleted and
+/// kept units repeat the pattern `period`. Returns, ascending, these ranges of `rest`, the units
+/// not reached yet. In the first pair of `period`, the sweep has found only the first unit of the
+/// kept run; the other units of that run are at the end of `rest`.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

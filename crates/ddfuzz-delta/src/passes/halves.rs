@@ -13,31 +13,32 @@ use crate::passes::siblings::{NODES, children, separator};
 use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome};
 
-/// The pass deletes only parts of at least the text's size, in bytes, divided by this number;
-/// smaller parts are left to later passes.
+/// The deletion of large parts deletes only parts of at least the text's size, in bytes, divided by
+/// this number; smaller parts are left to later passes.
 const SMALLEST: usize = 64;
-/// If at most a tree node's size divided by this number, in bytes, is outside of the node's
-/// children, no test deletes all children: the text would be nearly the same as without the whole
-/// node, and that text did not fail.
+/// If at most one in so many bytes of a syntax node lies outside of the node's children, no test
+/// deletes all children at once: the text would hardly differ from the text without the whole node,
+/// which did not fail.
 const NEARLY: usize = 8;
-/// Number of pieces into which a needed part is divided at most.
+/// Maximum number of pieces into which a part of the text is divided that could not be deleted
+/// whole.
 const PIECES: usize = 4;
-/// Number of the last tests that are looked at to decide whether the pass goes on: together they
-/// must have deleted enough of the text ([`ENOUGH`]).
+/// Number of the last tests by which it is decided whether the pass continues: together they must
+/// have deleted enough of the text ([`ENOUGH`]).
 const RECENT: usize = 24;
-/// The last [`RECENT`] tests together must have deleted at least the text's size, in bytes, divided
-/// by this number for the pass to go on.
+/// The deletion of large parts ends unless the last [`RECENT`] tests together have deleted at least
+/// the text's size, in bytes, divided by this number.
 const ENOUGH: usize = 24;
-/// A round must delete at least the text's size, in bytes, divided by this number for another round
-/// to follow.
+/// Another round of deletions of large parts follows only if the last one has deleted at least the
+/// text's size, in bytes, divided by this number.
 const WORTHWHILE: usize = 8;
 /// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
 const ROUNDS: usize = 3;
 
-/// Deletes large parts of a text by its syntax tree. A part is a run of siblings. The largest part
-/// in the whole tree is always tested next; if it is needed, it is divided into pieces of about the
-/// same size, and a single needed node into its children. A round ends when the largest part is
-/// small, or the last tests have deleted little. Returns true if anything was deleted.
+/// Deletes large parts of a text by its syntax tree; a part is a run of siblings. The largest part
+/// is tested first. If it is needed, it is divided into pieces of about the same size, or if it is
+/// a single node, into its children. Ends when only small parts are left, or when a round over the
+/// tree has deleted little. Returns true if anything was deleted.
 pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let whole = work.reductions();
     for _ in 0..ROUNDS {
@@ -52,8 +53,8 @@ pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Gram
     work.reductions() > whole
 }
 
-/// Makes one round over the syntax tree `tree` of the text: deletes large parts, until the largest
-/// one left is small or the last tests have deleted little.
+/// Makes one round over the syntax tree `tree` of the text: tries to delete its large parts, the
+/// largest first, until only small ones are left or the last tests have deleted little.
 async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
     let mut parts = Parts::of(tree.nodes);
     let mut recent: VecDeque<usize> = VecDeque::new();
@@ -129,15 +130,16 @@ impl Parts {
         parts
     }
 
-    /// Removes the largest part that was not tried yet, and returns it; `None` if all were tried.
+    /// Removes the largest part (run of siblings in the syntax tree) that was not tried yet from
+    /// the list, and returns it; `None` if all were tried.
     fn next(&mut self) -> Option<Part> {
         self.left.pop()
     }
 
-    /// Adds all children of the needed node `node`, without punctuation, as one part to be tried.
-    /// Adds pieces of the children instead if the bytes of the node outside of its children are at
-    /// most its size divided by [`NEARLY`]: the text without all children would hardly differ from
-    /// the text without the node, which did not fail.
+    /// Adds all children of the needed node `node`, without punctuation, as one part that a test
+    /// tries to delete. If they are nearly the whole node (all but its size divided by [`NEARLY`]),
+    /// adds smaller pieces of them instead: without all of them, the text would hardly differ from
+    /// the one without the node, which did not fail.
     fn add_children(&mut self, mut node: usize) {
         while let Some(around) = self.nodes.get(node) {
             let whole = around.place.len();
@@ -192,15 +194,16 @@ impl Parts {
         self.pieces[part.group] == 1 && part.last - part.first < part.siblings.len()
     }
 
-    /// Returns where the range `place`, given in the text as it was before the round, lies in the
-    /// present text.
+    /// Converts the range `place` of the text as it was before this round of deletions to the range
+    /// that is left of it in the present text.
     fn present(&self, place: &Range<usize>) -> Range<usize> {
         let moved = mover(&self.gone);
         moved(place.start)..moved(place.end)
     }
 
-    /// Returns the range to delete for a part, as positions in the text before the round: its nodes
-    /// with the separator after them or, if that is deleted or missing, with the one before them.
+    /// Returns the range to delete for `part`, as positions in the text before this round of
+    /// deletions: its nodes and the separator after them. If that separator is deleted or missing,
+    /// the one before them is included instead.
     fn place(&self, part: &Part) -> Range<usize> {
         let all = &part.siblings[part.first..part.last];
         let (Some(first), Some(last)) = (all.first(), all.last()) else {
@@ -217,8 +220,8 @@ impl Parts {
         before.map_or(start, |before| before.start)..end
     }
 
-    /// Records that the range `place` of the text before the round, a piece of the divided part
-    /// `group`, was deleted.
+    /// Records that one piece of the part with the index `group` was deleted: the range `place` of
+    /// the text as it was before the present round.
     fn delete(&mut self, place: Range<usize>, group: usize) {
         self.pieces[group] -= 1;
         let mut gone = std::mem::take(&mut self.gone);
@@ -226,9 +229,9 @@ impl Parts {
         self.gone = union(gone);
     }
 
-    /// Divides a part that is needed, the `siblings` from index `first` up to but without `last`,
-    /// into at most [`PIECES`] pieces of about the same size, and adds these as parts to be tried.
-    /// If the part is a single node, adds the part of its children instead.
+    /// Divides the part of the siblings with the indices from `first` up to but without `last`,
+    /// which the failure needs as a whole, into at most [`PIECES`] parts of about the same size, to
+    /// be tried one by one. If the part is a single node, its children become a part instead.
     fn divide(&mut self, siblings: &Arc<[usize]>, first: usize, last: usize) {
         if last - first == 1 {
             return self.add_children(siblings[first]);

@@ -10,13 +10,14 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Numbers of units that are tried one after the other: one test keeps only this many units at the
-/// end of the list. Once such a text fails, all units before them are deleted.
+/// Numbers of units that are kept at the end of the list while all units before them are deleted in
+/// one test: first one unit, then 64, then 4096. Once such a test fails, the larger numbers are not
+/// tried.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Number of units above which the front of a list is bisected even if the list has too few units
-/// for the next of the numbers [`CLUSTERS`]; the units of a shorter list are deleted block by block
-/// at once.
+/// If a list has more units than this, bisection finds how many units at its front can be deleted,
+/// even if the list is too short for the next of the numbers [`CLUSTERS`]. The units of a shorter
+/// list are deleted block by block at once.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which no test tries the first unit or the last unit of a list alone,
@@ -64,8 +65,8 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Deletes units of the list until each remaining unit is needed for the failure, provided that
-    /// a needed unit stays needed when others are deleted.
+    /// Deletes units of the list until each remaining one is needed for the failure. This takes for
+    /// granted that a unit which is needed now is still needed after others are deleted.
     pub async fn reduce(&mut self) {
         let all = 0..self.units.len();
         if all.is_empty() {
@@ -167,8 +168,8 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Returns true if all remaining units are equal, as in a run of equal bytes, else false. If
-    /// true, sets `ends.front` to the number of units: all of them are needed, because the last one
-    /// is.
+    /// true, sets `ends.front`, the number of units known to be needed, to the number of all units:
+    /// since the last one is needed, an equal one is, too.
     fn is_one_run(&self, ends: &mut Ends) -> bool {
         let left = self.units.len();
         let one = left > 0 && self.units.first_equal(self.work, left - 1) == 0;
@@ -189,10 +190,11 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]), and
-    /// deletes all units before them once such a text fails. `stand`: number of units at the front
-    /// of the list that stay although their deletion succeeded, such as brackets around other
-    /// units. Returns how many units at the front need not be tried again.
+    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]); once
+    /// such a text fails, deletes all units before them, and searches by bisection for more.
+    /// `stand`: number of units at the front that stay in the list although their deletion
+    /// succeeded, such as brackets around units that were kept. Returns how many units at the front
+    /// need not be tried again.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -212,11 +214,11 @@ impl<'a> ListSearch<'a> {
         stand
     }
 
-    /// Deletes as many units as possible at the front of the list; finds their number by bisection.
-    /// `front`: number of units at the front that stay although their deletion succeeded.
-    /// `too_many`: number of units after them whose deletion makes the failure disappear. Returns
-    /// how many units at the front need not be tried again: those that stay, and the first needed
-    /// one.
+    /// Finds by bisection how many units at the front of the list can be deleted together, and
+    /// deletes them. `front`: number of units at the front that must stay and are not tried, such
+    /// as brackets around units that were kept. `too_many`: number of units behind these of which
+    /// it is known that they cannot all be deleted. Returns how many units at the front need not be
+    /// tried again: the ones that stay, and the first one that the failure needs.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;
@@ -294,17 +296,18 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Returns the current best text and the position of the list's first unit in it, for a later
-    /// call of [`record`]. Returns `None` if the units are not bytes, or if passes may not guess
-    /// from deleted bytes which others are not needed.
+    /// Returns the current best text and the position of the list's first unit in it. [`record`]
+    /// takes them after units were deleted, to learn which other bytes may be needless, too. `None`
+    /// if the units are not bytes, or if no such guesses are to be made.
     fn watched(&mut self) -> Option<(Arc<[u8]>, usize)> {
         let first = self.units.first_byte()?;
         Some((Alike::watch(self.work)?, first))
     }
 
-    /// Deletes, in one test, bytes of `rest` (the units that the sweep has not reached) that equal
-    /// deleted ones, and so are guessed not to be needed. Returns the end of the units that the
-    /// sweep has not reached then; it goes on from there towards the front.
+    /// Deletes, in one test, bytes that equal bytes which the sweep has deleted elsewhere, as
+    /// `alike` remembers them, and so are probably not needed. Only bytes of `rest` are deleted,
+    /// the units that the sweep has not reached. Returns the end of `rest` after the deletion, from
+    /// which the sweep continues towards the front.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
         let Some(first) = self.units.first_byte() else {
             return rest.end;
@@ -323,10 +326,11 @@ impl<'a> ListSearch<'a> {
         rest.end
     }
 
-    /// Tests the text without the units of `rest`, which the sweep has not reached, that the
-    /// repeating pattern of deleted and kept units predicts to be unneeded; if the text then does
-    /// not fail, only without those in the half of `rest` nearer to the sweep. Returns the position
-    /// at which the sweep continues.
+    /// Guesses that the pattern of deleted and kept units, which `pattern` has seen so far, repeats
+    /// in `rest`, the units that the sweep has not reached yet, and deletes in one test those that
+    /// it would delete. If the text then does not fail, tries the same with the back half of
+    /// `rest`, which the sweep reaches first. Returns the position from which the sweep continues
+    /// towards the front.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {
@@ -358,9 +362,9 @@ impl<'a> ListSearch<'a> {
     }
 }
 
-/// Records in `alike`, for later guesses, that a sweep has deleted the units `cut`. `bytes` are the
-/// text before the deletion and the position of the list's first unit in that text, as
-/// [`ListSearch::watched`] returned them; if they are `None`, nothing is recorded.
+/// Records in `alike` that a sweep has deleted the units `cut`; `alike` guesses later at which
+/// other places equal bytes can be deleted. `bytes` has the text before the deletion, and the
+/// position in it of the list's first unit; nothing is recorded if it is `None`.
 fn record(alike: &mut Alike, bytes: &Option<(Arc<[u8]>, usize)>, cut: Range<usize>) {
     if let Some((text, first)) = bytes {
         alike.record_deleted(text, first + cut.start..first + cut.end);

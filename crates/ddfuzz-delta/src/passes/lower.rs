@@ -17,11 +17,11 @@ use crate::{Edit, Outcome, Replacement};
 /// Name, in logs, of the pass that lowers values in payloads (changeable bytes) of a file, such as
 /// the size of a picture in a header.
 const LOWER: &str = "lower";
-/// Number of bytes at the beginning of a payload (changeable bytes) of more than [`FEW_BYTES`]
-/// bytes whose values are lowered, because they may be a header.
+/// In a payload (changeable bytes) of more than [`FEW_BYTES`] bytes, only the values of this many
+/// bytes at its beginning are lowered, because they may be a header.
 const HEADER: usize = 8;
-/// Minimum size, in bytes, of the largest payload (changeable bytes) of a file whose values are
-/// lowered: such a payload may be needed only because a header states its size.
+/// Values of payloads (changeable bytes) are lowered only in a file whose largest payload has at
+/// least this size, in bytes: it may be needed only because a header states its size.
 const RESISTING: usize = 32;
 /// Maximum number of tests of one step of the pass: lowering values, deleting rows, or deleting
 /// columns. In lowering values, each success adds one test.
@@ -63,9 +63,10 @@ pub(super) async fn lower(
 }
 
 /// Deletes rows, and then columns, of the largest payload (data of the file that can be changed),
-/// if it may be a table such as the pixels of a picture. For that, lowers a number in a small
-/// payload that divides the size of the largest one, or of a row of it, and deletes as many rows or
-/// columns. Returns the changed document (the file taken apart).
+/// which may be a table such as the pixels of a picture. Candidates for the number of rows or
+/// columns are numbers in small payloads that divide the size of the largest one, or of one of its
+/// rows. Such a number is lowered, and as many rows or columns are deleted. Returns the changed
+/// document (the file taken apart).
 pub(super) async fn drop_rows(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -134,8 +135,9 @@ struct Place {
 }
 
 impl Place {
-    /// Reads the number at this place, where it is in `payloads`; `None` if it is too large for
-    /// this machine, or if the payload ends before it does.
+    /// Reads the number at this place (a payload's index, an offset and an encoding) from
+    /// `payloads`; `None` if it is too large for this machine, or if the payload ends before it
+    /// does.
     fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let number = self.form.read(&payloads[self.payload], self.at)?;
         usize::try_from(number).ok()
@@ -195,9 +197,9 @@ impl Columns {
         })
     }
 
-    /// Finds by bisection how few columns the file needs to fail, at the beginning or at the end of
-    /// each row, and deletes all others. Ends early when the search has made `end` tests in all.
-    /// Returns the document (the file taken apart).
+    /// Finds by bisection the smallest number of columns with which the file still fails, the first
+    /// or the last ones of each row, and deletes all other columns. Ends early when the search has
+    /// made `end` tests in all. Returns the smaller document (the file taken apart).
     async fn reduce(
         &self,
         work: &mut CurrentBest,
@@ -290,9 +292,10 @@ async fn lower_bytes(work: &mut CurrentBest, head: usize, end: &mut usize) {
     }
 }
 
-/// Tests the file with `value` written over the byte at position `at`, unless that byte is no
-/// greater, or the search has made `end` tests in all. A success raises `end` by one. Returns true
-/// if the byte is at most `value` afterwards, or if there is no such byte; else false.
+/// Tests the file with `value` written over the byte at position `at`. Does not test if the byte is
+/// at most `value` already, or if there is no such byte (returns true), nor if the search has made
+/// `end` tests in all (returns false). Otherwise returns whether the file still fails; success
+/// raises `end` by one.
 async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: &mut usize) -> bool {
     if work.text().get(at).is_none_or(|byte| *byte <= value) {
         return true;

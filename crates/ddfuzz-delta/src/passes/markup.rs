@@ -22,15 +22,16 @@ const LARGEST: usize = 1 << 20;
 const LARGE: usize = 10 << 10;
 /// Maximum size, in bytes, of a tag; after a longer one, `<` is read as an ordinary sign.
 const LONGEST_TAG: usize = 1 << 10;
-/// Maximum nesting depth of elements; tags that are nested deeper are leaves without a counterpart.
+/// Maximum nesting depth of pairs of tags, keywords or lines; what is nested deeper becomes a leaf
+/// of the tree, without content.
 const DEEPEST: usize = 1 << 10;
 /// Maximum number of rounds in which the passes over elements are repeated.
 const ROUNDS: usize = 4;
 /// A round of the passes over elements must delete at least the text's size, in bytes, divided by
 /// this number for another round to follow.
 const WORTHWHILE: usize = 16;
-/// Number of elements without content that turn out to be needed as two tags, in all, after which
-/// no further element is written as one tag.
+/// An element without content can be written as one tag (`<a/>`). After this many elements, in all,
+/// for which that made the failure disappear, no further element is tried.
 const FRUITLESS_CLOSED: usize = 4;
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
 /// text to be taken for its structure; with more such lines, its brackets are.
@@ -379,8 +380,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Turns the innermost opening, which has no closing, into a leaf: the nodes after it become
-    /// its siblings.
+    /// Turns the innermost tag that is open, and is not closed by another one, into a leaf of the
+    /// tree: the nodes after it become its siblings.
     fn unclosed(&mut self) {
         let Some((index, _)) = self.open.pop() else {
             return;
@@ -491,9 +492,9 @@ fn indentation(text: &[u8]) -> Option<Tree> {
     (pairs >= FEWEST_PAIRS && closers * 100 <= nodes.len() * CLOSERS).then_some(Tree { nodes })
 }
 
-/// Returns, for each line that contains deeper-indented lines in the tree, the ranges of the text
-/// whose deletion replaces the line by these lines: the line itself, and their additional
-/// indentation.
+/// Returns, for each line that the tree gives deeper-indented lines, an edit that removes the line
+/// but keeps these lines, as ranges of the text to delete: the line itself, and the additional
+/// indentation of the deeper lines.
 fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
     let line = |start: usize| {
         let end = next(text, start, b"\n").map_or(text.len(), |end| end + 1);
@@ -541,8 +542,9 @@ pub(super) mod tests {
         (String::from_utf8(best).expect("the text is UTF-8"), tests)
     }
 
-    /// Returns true if the element `wanted` is in a text without comments in which all elements are
-    /// closed, one inside of another, and no text stands in front of the first. Else returns false.
+    /// Returns true if the element `wanted` occurs in a well-formed text without comments: each
+    /// element is closed inside of the element around it, and only white space stands before the
+    /// first one. False if it does not occur, or the text is malformed.
     fn has_element(text: &str, wanted: &str) -> bool {
         let (mut open, mut found) = (Vec::new(), false);
         let mut pieces = text.split('<');

@@ -11,11 +11,11 @@ use crate::passes::units::Bytes;
 /// Name, in logs, of the pass that shortens long words whose lengths must stay multiples of a
 /// number.
 const RULE: &str = "multiples";
-/// Numbers of neighboring bytes of a word that one test deletes. Each of them divides the first
-/// one.
+/// Sizes, in bytes, of the groups of neighboring bytes of a word that are deleted, each group by
+/// one test. Each size divides the first one.
 const GROUPS: [usize; 6] = [24, 12, 8, 4, 3, 2];
-/// Minimum size of the longest word of a text, counted in multiples of the first of [`GROUPS`]; a
-/// shorter word is not shortened.
+/// The longest word of a text is shortened only if it has at least this many times the bytes of the
+/// first of [`GROUPS`].
 const LEAST_GROUPS: usize = 2;
 /// The longest word of a text must have at least the text's size, in bytes, divided by this number;
 /// otherwise no word of the text is shortened.

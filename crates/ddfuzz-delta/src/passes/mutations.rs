@@ -20,8 +20,8 @@ const FEW: usize = 16;
 /// Maximum size, in bytes, of texts that are mutated: in larger ones, random changes hardly ever
 /// hit the right bytes.
 const MANY: usize = 1 << 14;
-/// Number of tests that the search must have made for each single byte that is tested in place of a
-/// short result.
+/// In place of a short result, one single byte is tested for each time this number of tests that
+/// the search has made.
 const TESTS_PER_BYTE: usize = 32;
 /// Minimum number of tests that the pass of random mutations may take, however few the search took
 /// before it. It does not apply if tests take long.
@@ -83,10 +83,11 @@ struct Left {
 }
 
 impl Left {
-    /// Computes how many tests the pass may take. In general, one grant is as many tests as the
-    /// search has made, but at least [`LEAST_TESTS`], and there are up to [`GRANTS`] grants. If
-    /// tests take long, there is one grant of half as many tests as the search has made. If the
-    /// caller allows no extra tests, there are none.
+    /// Computes how many tests the pass of random mutations may take. It gets them in grants.
+    /// Usually a grant has as many tests as the search has made, but at least [`LEAST_TESTS`], and
+    /// there are up to [`GRANTS`] grants. If tests take long ([`ExtraTests::Few`]), there is one
+    /// grant, of half as many tests as the search has made. If the caller allows no extra tests,
+    /// there are none.
     fn of(work: &CurrentBest) -> Left {
         let (granted, times) = match work.extra_tests() {
             ExtraTests::Many => (work.asked().max(LEAST_TESTS), GRANTS),
@@ -122,15 +123,15 @@ impl Mutations {
 
     /// Tests random shorter texts: a run of bytes, or the end, is deleted, and a few bytes or
     /// numbers are changed, some of them by the number of deleted bytes. In a file of a `known`
-    /// format, the files inside of it are tested in place of it first, and half of the random tests
-    /// change one payload (changeable bytes), and correct lengths, offsets and checksums. Returns
-    /// true if the text became shorter; then deletions must be tried again.
+    /// format, files inside of it are tested first, each in place of the whole; half of the random
+    /// tests then change one payload (changeable bytes), and correct lengths, offsets and
+    /// checksums. Returns true if the text became shorter; deletions must then be tried again.
     ///
-    /// The pass takes as many tests as the search before it, but at least [`LEAST_TESTS`]; if tests
-    /// take long, half as many as the search. Unless tests take long, each test that shortens the
-    /// text grants as many again, at most [`GRANTS`] times as many in all. The pass runs after the
-    /// result was shown to be 1-minimal, and not on texts. A text of less than [`FEW`] bytes is
-    /// only compared with single bytes, unless tests take long.
+    /// The pass runs after the result was shown to be 1-minimal, and only on binary data. It takes
+    /// as many tests as the search before it, but at least [`LEAST_TESTS`]. Each test that shortens
+    /// the text grants as many again, up to [`GRANTS`] times as many in all. If tests take long,
+    /// the pass takes half as many tests as the search, and gets no more. For a text of less than
+    /// [`FEW`] bytes, single bytes are tested in its place, or nothing if tests take long.
     pub async fn run(&mut self, work: &mut CurrentBest, known: &Structure) -> bool {
         let format = match known {
             Structure::Format(format) => Some(format.as_ref()),
@@ -233,9 +234,9 @@ impl Mutations {
     }
 }
 
-/// Tests single bytes, those of [`LIMITS`] first, in place of the text, until one fails: one for
-/// each [`TESTS_PER_BYTE`] tests that the search has made; none if tests take long. Returns true if
-/// one failed.
+/// Tests texts of a single byte in place of the whole text, until one fails: first the values
+/// [`LIMITS`], then the others. One such text is tested for every [`TESTS_PER_BYTE`] tests that the
+/// search has made; none if tests take long. Returns true if one failed.
 async fn one_byte(work: &mut CurrentBest) -> bool {
     if work.extra_tests() != ExtraTests::Many {
         return false;
@@ -259,8 +260,8 @@ async fn one_byte(work: &mut CurrentBest) -> bool {
     work.len() < before
 }
 
-/// Tests the files of known formats inside of the current best, a file of the given format, in
-/// place of it, until one of them fails or no tests are `left`.
+/// Tests, in place of the current best (a file of the format `format`), each smaller file of a
+/// known format that is inside of it, until such a test gives FAIL or no tests are `left`.
 async fn raise_file(work: &mut CurrentBest, format: Option<&dyn Format>, left: &mut Left) {
     let text = work.text();
     for file in format.map_or_else(Vec::new, |format| format.files(&text)) {

@@ -19,7 +19,7 @@ const NAMES: &str = "names";
 /// names ends.
 const FRUITLESS: usize = 8;
 
-/// Number of names above which several of them are replaced by shorter ones in one test.
+/// If a text has more names than this, one test replaces several of them by shorter ones.
 const MANY: usize = 16;
 
 /// Number of successive tests without success, after which no more shorter words are written over
@@ -47,8 +47,9 @@ pub(super) struct Rewritten<'a> {
 
 impl Rewritten<'_> {
     /// Lists the different words that `find` finds in the current best text, in the order of their
-    /// first occurrences, each with the word that `least` returns to be written over it. Words for
-    /// which `least` returns none, a longer or the same word are left out.
+    /// first occurrences, each with the shorter or equally long word that `least` gives to be
+    /// written over it; words for which it gives none are left out. `rule` names the pass in the
+    /// log.
     pub fn by<'a>(
         work: &mut CurrentBest,
         rule: &'static str,
@@ -104,10 +105,10 @@ impl Units for Rewritten<'_> {
     }
 }
 
-/// Writes the same new letter over as many names of a text as possible; `names` finds the names. Of
-/// the names that must stay, writes the most frequent one, if it occurs at least [`FREQUENT`]
-/// times, over as many as possible of those that are not shorter. Returns true if the letter has
-/// replaced at least two names.
+/// Writes one new letter over as many names of a text as possible; `names` finds the names. Then
+/// takes the most frequent name that was not replaced, if it occurs at least [`FREQUENT`] times,
+/// and writes it over as many as possible of the others that are at least as long. Returns true if
+/// the letter has replaced at least two names.
 pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     let text = work.text();
     let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();
@@ -178,9 +179,9 @@ pub(super) async fn write_shorter_words(work: &mut CurrentBest, words: &Find<'_>
     }
 }
 
-/// Writes names of one or two letters and digits over the longer names that `names` finds in a
-/// text, several in one test. Does nothing if there are at most [`MANY`] of them. Adds names that
-/// cannot be replaced to `kept`, and does not try those that are in it.
+/// Replaces many long names in a text, which `names` finds, by new ones of one or two letters and
+/// digits, several names in one test. Does nothing if there are at most [`MANY`] of them. Names in
+/// `kept` are not tried, and names that cannot be replaced are added to it.
 pub(super) async fn rename_many(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
     let mut many = shorter_names(&work.text(), names, kept);
     if many.len() > MANY {

@@ -7,12 +7,12 @@ use crate::passes::list::ListSearch;
 use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// The digit `0`, which is written over bytes whose values do not matter: the first in the order of
-/// bytes by which results of equal size are compared.
+/// The digit `0`, which is written over bytes whose values do not matter: the least byte in the
+/// order by which results of equal size are compared ([`shortlex`]).
 pub(super) const LEAST: u8 = b'0';
 
-/// Minimum size, in bytes, of a text for this test: if the text does not fail with `0` written over
-/// all of its bytes, `0` is written over one half only.
+/// If a text does not fail with `0` written over all of its bytes, and has at least this size in
+/// bytes, `0` is tested over each half of it.
 const HALVED: usize = 16;
 
 /// The bytes of the current best text that differ from one value, as units of a list search: to
@@ -38,8 +38,8 @@ impl OtherBytes {
         OtherBytes { rule, value, at }
     }
 
-    /// Builds the edit that writes the value over those of the listed bytes whose indices in the
-    /// list are `units`, which must ascend.
+    /// Builds the edit that overwrites listed bytes of the text with the list's value (such as
+    /// `0`): those whose indices in the list are `units`, in ascending order.
     pub fn written(&self, units: impl Iterator<Item = usize>) -> Edit {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for at in units.map(|unit| self.at[unit]) {
@@ -121,7 +121,7 @@ const LAST: &str = "values";
 /// Maximum size of results, in bytes, that [`last_form`] processes by writing `0` over bytes.
 pub(super) const SMALL: usize = 128;
 
-/// Maximum number of tests that [`last_form`] takes in one search.
+/// Maximum number of tests by which one search writes `0` over bytes of its result ([`last_form`]).
 pub(super) const MOST_TESTS: usize = 512;
 
 /// Writes `0` over as many bytes as possible at the end of a search, in blocks that grow with each

@@ -25,8 +25,8 @@ use crate::{Edit, Outcome, Replacement};
 const COMMENTS: &str = "comments";
 /// Name, in logs, of the pass that empties blocks of statements.
 const BLOCKS: &str = "blocks";
-/// Size, in bytes, above which the blocks of a program text are emptied before its nodes are
-/// deleted.
+/// In a text of more bytes than this, the blocks of the program are emptied before its syntax nodes
+/// are deleted.
 const LARGE: usize = 1 << 10;
 /// Size, in bytes, above which a text without a grammar is reduced as a program; in a smaller one,
 /// the list of its brackets takes fewer tests.
@@ -37,8 +37,9 @@ const DEEPEST_BLOCK: usize = 16;
 /// Maximum mean length of the lines, in bytes, of a text without a grammar that is reduced as a
 /// program.
 const LONG_LINE: usize = 1 << 7;
-/// Minimum number of blocks of one nesting depth for them to be emptied, and of blocks of several
-/// lines for a text without a grammar to be reduced as a program.
+/// Two minimum numbers of blocks. Blocks of one nesting depth are emptied only if there are this
+/// many; a text without a grammar is reduced as a program only if this many of its blocks have
+/// several lines.
 const FEWEST_BLOCKS: usize = 4;
 /// Number of successive blocks (or comments) that turn out to be needed, after which no further
 /// ones of the same nesting depth are emptied (or deleted).
@@ -221,8 +222,9 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     found
 }
 
-/// Languages in which the body of a function that returns a value may not be empty, so that it
-/// becomes an endless loop instead. The variants say where the type of the returned value stands.
+/// Languages in which the body of a function that returns a value may not be empty: where its
+/// statements are deleted, an endless loop is written instead. The variants say where in the head
+/// of such a function the type of the returned value is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endless {
     /// The type of the returned value stands after an arrow, as in Rust: `fn name(…) -> Type { …
@@ -237,9 +239,9 @@ enum Endless {
 }
 
 impl Endless {
-    /// Guesses by typical words whether a program is in a language in which the body of a function
-    /// that returns a value may not be empty, and in which one; `None` if it is in no such
-    /// language.
+    /// Guesses by typical words in `text` whether it is a program in a language in which the body
+    /// of a function that returns a value may not be empty. Returns how functions are written in
+    /// that language; `None` for other languages.
     fn of(text: &[u8]) -> Option<Endless> {
         let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
         match () {
@@ -289,8 +291,8 @@ impl Endless {
     }
 }
 
-/// Words that may stand where the type of a returned value would, before the name of a method or
-/// constructor that returns none.
+/// Words that are no type of a returned value where they stand directly before the name of a
+/// function: modifiers, as before a constructor, and some keywords.
 const MODIFIERS: &[&[u8]] = &[
     b"else",
     b"internal",

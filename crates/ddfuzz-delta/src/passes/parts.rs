@@ -24,24 +24,23 @@ const UNWRAPPED: usize = 256;
 /// Number of successive parts of a file that turn out to be needed for the failure, after which the
 /// deletion of parts ends.
 pub(super) const FRUITLESS_PARTS: usize = 32;
-/// Number of successive tied groups ([`Document::tied`]: groups of bytes that are mostly deleted
-/// together with a part) that turn out to be needed for the failure, after which their deletion
-/// ends.
+/// The deletion of tied groups (groups of bytes that are mostly deleted together with a part,
+/// [`Document::tied`]) ends after this many successive groups that the failure needs.
 const FRUITLESS_TIED: usize = 8;
-/// Minimum number of parts directly inside of one part for these to be searched as a list of their
-/// own, apart from other parts of the same depth.
+/// Minimum number of parts that a part has directly inside of it for these to be searched as a list
+/// of their own. Parts inside of others are searched in one list with all of the same depth.
 const CROWDED: usize = 16;
 /// The deletion of parts of all depths together must delete at least the file's size, in bytes,
 /// divided by this number; otherwise parts are deleted once more, depth by depth.
 const WORTHWHILE: usize = 4;
-/// Number of successive tests that delete little, after which the deletion of parts of all depths
-/// together ends, or the replacement of items.
+/// Number of successive tests that delete little, after which each of two passes ends: the deletion
+/// of parts of all depths together, and the replacement of items by items inside of them.
 const IMPATIENT: usize = 24;
 
-/// Deletes the parts of `document` (a file taken apart) that the failure does not need: tests the
-/// file without all of them, and then searches one list of the parts of all depths. If that deletes
-/// less than the file's size divided by [`WORTHWHILE`], or ends early, searches the parts of one
-/// depth after the other, the outermost first. Returns the smaller document.
+/// Deletes the parts of `document` (a file taken apart) that the failure does not need. Tests the
+/// file without all of them, and then searches one list of all parts, whatever their depths in the
+/// tree. If that deletes less than the file's size divided by [`WORTHWHILE`], or ends early,
+/// searches a list for each depth, the outermost first. Returns the smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -108,9 +107,9 @@ const WRAPPERS: GroupKind = GroupKind {
     is_all_untested: true,
 };
 
-/// Replaces items by all of the items directly inside of them, if the text is small, and then
-/// deletes parts that only the replaced items needed. Returns the smaller document (the file taken
-/// apart).
+/// If the text is small, replaces items (values of a format such as CBOR, for example a list) by
+/// all of the items directly inside of them, and then deletes parts that only the replaced items
+/// needed. Returns the smaller document (the file taken apart).
 pub(super) async fn unwrap_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -121,8 +120,8 @@ pub(super) async fn unwrap_items(
     }
 }
 
-/// Describes the items of a document that contain other items, for the search that "deletes" them:
-/// to delete one is to replace it by all of the items directly inside of it.
+/// The kind of groups for a search that removes the shells around items of a document: an item that
+/// contains other items is replaced by all of the items directly inside of it.
 const SHELLS: GroupKind = GroupKind {
     without: |document, wrappers| document.unwrapped(wrappers, InnerItems::All),
     ..WRAPPERS
@@ -140,8 +139,8 @@ pub(super) async fn delete_columns(
     }
 }
 
-/// Describes the columns of a picture, each of which is deleted from all rows together, for the
-/// search that deletes them.
+/// The columns of a picture, as groups of bytes that a search deletes: each column is deleted from
+/// all rows at once.
 const COLUMNS: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.columns(),
@@ -160,8 +159,8 @@ pub(super) async fn delete_tied(
     delete_groups_of(work, document, TIED).await
 }
 
-/// Describes the tied groups of a document ([`Document::tied`]) for the search that deletes them
-/// alone: groups of bytes that are mostly deleted together with a part.
+/// The tied groups of a document ([`Document::tied`]), as groups of bytes that a search deletes by
+/// themselves; mostly they are deleted together with another part.
 const TIED: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.tied(),
@@ -170,9 +169,9 @@ const TIED: GroupKind = GroupKind {
     is_all_untested: false,
 };
 
-/// A kind of pieces of a document (an input that is taken apart) for one pass: how the pieces are
-/// counted, and how some of them are deleted or made smaller; and when the search over their list
-/// ends.
+/// Describes the pieces of a document (a file taken apart) that one pass deletes or makes smaller:
+/// how many there are, what the document is without some of them, and when the list search over
+/// them ends.
 pub(super) struct GroupKind {
     /// Name, in logs, of the pass that deletes pieces of this kind.
     pub rule: &'static str,
@@ -204,8 +203,9 @@ async fn delete_groups_of(
     groups.document
 }
 
-/// Deletes pieces of this `kind` from `document` (a file taken apart), and then parts that only
-/// those pieces needed. Returns the smaller document.
+/// Deletes those pieces of the given `kind` (such as columns) from `document` (a file taken apart)
+/// that the failure does not need, and then parts that only those pieces needed. Returns the
+/// smaller document.
 pub(super) async fn delete_groups_and_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -216,9 +216,9 @@ pub(super) async fn delete_groups_and_parts(
     delete_parts_since(work, document, before).await
 }
 
-/// Deletes parts of `document` (a file taken apart), but only if a test has given FAIL after the
-/// first `before` such tests of the search, so that the text has changed. Returns the smaller
-/// document, or `document` itself.
+/// Deletes parts of `document` (a file taken apart) if a test has reduced the text since the search
+/// had `before` reductions ([`CurrentBest::reductions`]), because fewer parts may be needed then.
+/// Returns the smaller document, or `document` itself.
 async fn delete_parts_since(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -230,7 +230,8 @@ async fn delete_parts_since(
     }
 }
 
-/// The pieces of one kind in a document (a file taken apart), as units of a list search.
+/// All pieces of one kind in `document` (a file taken apart): the units that a list search tries to
+/// delete.
 struct Groups {
     document: Arc<dyn Document>,
     kind: GroupKind,
@@ -312,7 +313,8 @@ impl Places {
         crowded.map(Scope::Inside).collect()
     }
 
-    /// Returns true if `scope` includes the part with the index `part`.
+    /// Returns true if the part with the index `part` is in the list of parts that `scope`
+    /// describes: all parts, those directly inside of one part, or those of one depth.
     fn is_in(&self, part: usize, scope: Scope) -> bool {
         match (scope, self.around[part]) {
             (Scope::All, _) => true,
@@ -325,7 +327,7 @@ impl Places {
     }
 }
 
-/// The parts of a document that one list search tries to delete.
+/// Selects the parts of a document (a file taken apart) that one list search tries to delete.
 #[derive(Clone, Copy)]
 enum Scope {
     /// All parts of the document (the file taken apart) are in the list.
@@ -367,10 +369,10 @@ impl Parts {
         }
     }
 
-    /// Returns the units that are deleted for the ranges `cuts` of indices: the units that lie in
-    /// one of the ranges together with all units inside of them. Of units inside of each other,
-    /// only the outermost is returned. Indices beyond the end of the list are ignored, because a
-    /// deletion may take along parts that are later in the list.
+    /// Returns the units to delete for the ranges `cuts` of indices: those that lie in one of the
+    /// ranges together with all units inside of them. A unit inside of a returned one is not
+    /// returned, because it is deleted with it. Indices beyond the end of the list are ignored,
+    /// because a deletion may take along parts that are later in the list.
     fn tops(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut tops = Vec::new();
         for cut in cuts {

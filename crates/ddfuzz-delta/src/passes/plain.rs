@@ -109,8 +109,8 @@ pub(super) const KEYWORDS: &[&[u8]] = &[
     b"where",
     b"while",
 ];
-/// At least the number of a text's lines divided by this number must end with a semicolon for
-/// semicolons, instead of line ends, to count as the ends of statements.
+/// Divisor of the number of lines of a text: if at least the quotient end with a semicolon,
+/// semicolons count as the ends of statements, instead of line ends.
 const BY_SEMICOLONS: usize = 8;
 
 /// Returns true if the statements of a text end with semicolons instead of line ends: enough lines
@@ -217,7 +217,8 @@ impl TreeBuilder {
         self.open.push(index);
     }
 
-    /// Ends the innermost open nodes of the tree until only `depth` are open.
+    /// Ends nodes of the tree under construction, the innermost first, until only `depth` nodes are
+    /// open (begun and not ended).
     pub fn end(&mut self, depth: usize) {
         for node in self.open.drain(depth..) {
             self.nodes[node].last = self.nodes.len();
@@ -242,7 +243,7 @@ impl TreeBuilder {
         self.end(self.depth() - 1);
     }
 
-    /// Ends all open nodes and returns the syntax tree.
+    /// Ends all nodes that are still open at the end of the text, and returns the syntax tree.
     pub fn finish(mut self) -> SyntaxTree {
         self.end(0);
         SyntaxTree {
@@ -319,9 +320,8 @@ impl Builder<'_> {
     }
 
     /// Returns true if a statement ends with the line whose newline is directly before the offset
-    /// `at`. Returns false if lines end no statements in this text. Returns false also if the
-    /// statement goes on in the next line, as a sign at the end of this line or at the beginning of
-    /// the next one shows.
+    /// `at`. False if statements of this text end with semicolons, or if an operator or the like at
+    /// the end of this line or at the beginning of the next one shows that the statement goes on.
     fn is_statement_end(&self, at: usize) -> bool {
         let before = self.text[..at].trim_ascii_end().last();
         let after = self.text[at..].trim_ascii_start().first();
@@ -360,9 +360,9 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns true if the statement that has these `pieces` so far is the head of a block, by one
-    /// of the words [`HEADS`]; then commas do not end it. Returns false for others, and where lines
-    /// end statements.
+    /// Returns true if a statement is the head of a block, in which commas do not end the
+    /// statement: `pieces`, those of the statement that were read so far, contain one of the words
+    /// [`HEADS`]. Always false in a text whose statements end with lines.
     fn is_head(&self, pieces: &[Piece]) -> bool {
         self.by_semicolons
             && pieces.iter().any(|piece| match piece {
@@ -518,8 +518,8 @@ pub(super) fn comments(text: &[u8]) -> Vec<Range<usize>> {
 pub(super) mod tests {
     use super::*;
 
-    /// Asserts that each node of `tree` lies inside of its parent, and ends after it begins in the
-    /// pre-order.
+    /// Asserts that each node of `tree` lies inside of its parent's range, and that the index after
+    /// its last descendant is greater than its own and not beyond the end of the list.
     pub fn assert_nested(tree: &SyntaxTree) {
         for (index, node) in tree.nodes.iter().enumerate() {
             let parent = node.parent.map(|parent| &tree.nodes[parent]);
@@ -530,7 +530,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Returns the parts of `text`, which is ASCII, that the nodes of this kind cover.
+    /// For tests: returns the pieces of `text` (ASCII) that the nodes of the kind `kind` in `tree`
+    /// stand for.
     pub fn texts_of<'a>(tree: &SyntaxTree, text: &'a [u8], kind: u16) -> Vec<&'a str> {
         let nodes = tree.nodes.iter().filter(|node| node.kind == kind);
         let texts = nodes.map(|node| std::str::from_utf8(&text[node.place.clone()]));

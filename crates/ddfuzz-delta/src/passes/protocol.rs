@@ -31,8 +31,9 @@ impl Protocol {
         )
     }
 
-    /// Returns the fields that remain after the ranges `gone` of the text are deleted, at their new
-    /// positions, each with its scope (the range that it describes) in the old text.
+    /// Returns the fields (lengths, counts, checksums) that are left when the ranges `gone` of the
+    /// text are deleted: each at its new position, and with it the range of the old text that it
+    /// describes.
     fn fields_after(&self, gone: &[Range<usize>]) -> Vec<(Field, Range<usize>)> {
         let stay = self
             .fields

@@ -40,8 +40,9 @@ pub(super) fn moved_range(gone: &[Range<usize>], place: &Range<usize>) -> Range<
     moved(gone, place.start)..moved(gone, place.end)
 }
 
-/// Returns a function that computes new positions as [`moved`] does, for many positions and many
-/// ranges. The ranges `gone` ascend and do not overlap.
+/// Returns a function that takes a position in a text, and returns where the position lies after
+/// the ranges `gone` are deleted. These must ascend and not overlap. It is faster than [`moved`] if
+/// there are many ranges and many positions.
 pub(super) fn mover(gone: &[Range<usize>]) -> impl Fn(usize) -> usize {
     let mut before = 0;
     let sums: Vec<usize> = gone

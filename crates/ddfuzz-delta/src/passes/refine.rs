@@ -33,12 +33,12 @@ const WORTHWHILE: usize = 8;
 /// one index in all lists of one length.
 const MOST_COLUMNS: usize = 16;
 
-/// Reduces a small result once more, after it was shown to be 1-minimal; its tests do not belong to
-/// the proof. A text is reduced by its structure and its words; in a result of a few bytes, the
-/// deletion of every run of bytes is tested. Returns true if the result became smaller: then single
-/// deletions must be tried again. `refined` is what [`CurrentBest::reductions`] was after the last
-/// call, if that call deleted little; if it is still the same, nothing has changed, and no test is
-/// made.
+/// Reduces a small result further, after it was shown to be 1-minimal; these tests do not belong to
+/// the proof. A text is reduced by its structure and words; in a result of a few bytes, the
+/// deletion of every run of bytes is tested. Returns true if the result became smaller, so that
+/// deletions of single bytes must be tried again. `refined` remembers the number of reductions
+/// ([`CurrentBest::reductions`]) after a call that deleted little: while that number is the same, a
+/// further call makes no test.
 pub(super) async fn refine(
     work: &mut CurrentBest,
     known: &Structure,
@@ -141,9 +141,9 @@ fn lists(all: &[Token]) -> Vec<Vec<Range<usize>>> {
 /// Signs that may separate the values in a row of a table.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Reads a text as a table, one row in each line: returns for each row the ranges of the text that
-/// its values take, each with a separator next to it. Empty if there are no separators, or if rows
-/// have different numbers of them.
+/// Reads a text as a table, with one row in each line: returns, for each row, the ranges of its
+/// values. A range includes one separator beside the value, so that it can be deleted. Empty if
+/// there are no separators, or if rows have different numbers of them.
 fn rows(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let count = |line: &[u8], sign: u8| line.iter().filter(|byte| **byte == sign).count();
     let lines = || text.split_inclusive(|byte| *byte == b'\n');

@@ -51,8 +51,9 @@ pub(super) struct Repair {
 }
 
 impl Repair {
-    /// Tests the current best text without one byte in its middle, and learns which corrections of
-    /// numbers (such as lengths) make it fail again; `None` if no corrections do.
+    /// Tests the current best text without one byte in its middle, to learn which corrections of
+    /// numbers (such as lengths) make it fail again. Returns the repair that makes these
+    /// corrections from now on; `None` if no corrections make the text fail.
     pub async fn learn(work: &mut CurrentBest) -> Option<Repair> {
         let mut repair = Repair::default();
         for part in [4, 2, 3] {
@@ -70,8 +71,9 @@ impl Repair {
         None
     }
 
-    /// Returns the range of a text of `len` bytes that lies between the known number fields: after
-    /// those that begin in the first half of the text, and before the others.
+    /// Returns the range of a text of `len` bytes that lies between its known number fields, such
+    /// as lengths: behind the fields that begin in the first half of the text, and before those in
+    /// the second.
     pub fn between(&self, len: usize) -> Range<usize> {
         let (front, back): (Vec<&KnownField>, Vec<&KnownField>) =
             self.known.iter().partition(|known| known.at < len / 2);
@@ -82,8 +84,9 @@ impl Repair {
     }
 
     /// Tests an edit of the current best text, with known lengths corrected, and returns the
-    /// outcome. If the text does not fail, corrects one more number by the comparisons that the run
-    /// reported, and tests again; at most [`LEARNING`] times, or once for each known field.
+    /// outcome. As long as the text does not fail, corrects one more number by the comparisons that
+    /// the run reported, and tests again: at most [`LEARNING`] times or, once number fields are
+    /// known, once for each of them.
     pub async fn test(
         &mut self,
         work: &mut CurrentBest,
@@ -154,10 +157,11 @@ impl Repair {
         }
     }
 
-    /// Returns a correction that would make the two operands of the comparison `pair` equal: the
-    /// number in `text` that is one operand, plus or minus a small constant, becomes the other
-    /// operand plus the same. `text` is the current best changed by `edits`. `None` if no such
-    /// number is found, or if all such corrections are in `done`, which were made before.
+    /// Returns a correction that makes the two operands of the comparison `pair` equal. It replaces
+    /// a number in `text` that is one operand, or differs from it by a small constant, by the other
+    /// operand, with the same constant added. `text` is the current best changed by `edits`. `None`
+    /// if there is no such number, or if all such corrections are in `done`, which were made
+    /// before.
     fn propose(
         &self,
         text: &[u8],
@@ -184,10 +188,11 @@ impl Repair {
         })
     }
 
-    /// Returns the places, each as offset and encoding, at which `text` has the number `old` and it
-    /// may be replaced by `new`; `text` is the current best changed by `edits`. If fields are
-    /// known, looks only there, else near the ends of the text. `exact` is true if `old` is an
-    /// operand that the program compared, false if it is an operand plus a constant.
+    /// Returns the places, each as offset and encoding, at which `text` has the number `old` and
+    /// `new` may replace it. `text` is the current best changed by `edits`. Looks only at the
+    /// number fields that were found before or, without any, near the ends of the text. `exact` is
+    /// true if `old` is an operand that the program compared, false if it is an operand plus a
+    /// constant.
     fn places(
         &self,
         text: &[u8],
@@ -279,7 +284,7 @@ fn moved(edits: &[Replacement], at: usize) -> usize {
         .sum::<usize>()
 }
 
-/// Converts a position in the text after `edits` into the position in the text before them.
+/// Converts a position `at` in the text after `edits` to the position in the text before them.
 fn origin(edits: &[Replacement], at: usize) -> usize {
     edits.iter().fold(at, |at, edit| {
         let moved = edit.at.len() - edit.with.len();

@@ -119,8 +119,8 @@ is_search!(Full);
 const NORMALIZED: usize = 4;
 /// Number of lines above which whole lines of a text are deleted in one list.
 const MANY_LINES: usize = 8;
-/// One test deletes as many lines at the end of the text as its number of lines divided by this
-/// number. If the text still fails, its brackets need not match.
+/// Divisor of a text's number of lines: one test deletes as many lines as the quotient at the end
+/// of the text, to learn whether its brackets must match. They need not if the text still fails.
 const END: usize = 8;
 /// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep (the
 /// deletion of bytes from the end to the front), if bytes at the front were not needed. In larger
@@ -143,7 +143,7 @@ const SHORT: usize = 16;
 /// Maximum number of pairs of bytes in a result for the deletion of all pairs to be tried, however
 /// few tests the search took.
 const CHEAP_PAIRS: usize = 6;
-/// Maximum size, in bytes, of results in which the deletion of pairs of single bytes is tried.
+/// Maximum size, in bytes, of a minimized text in which deleting two single bytes at once is tried.
 const FEW: usize = 32;
 
 /// Maximum size, in bytes, of plain texts (without control characters) in which the deletion of
@@ -445,8 +445,8 @@ async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> b
     !list.has_given_up()
 }
 
-/// Deletes pairs of neighboring bytes, first those at even and then those at odd offsets, for
-/// inputs in which the parity of a size or position matters.
+/// Deletes groups of two neighboring bytes, first those that begin at even and then those at odd
+/// offsets, for inputs in which the parity of a size or position matters.
 async fn reduce_groups(work: &mut CurrentBest) {
     for skipped in [0, 1] {
         let mut units = Bytes::all(work, "groups", 2, skipped);

@@ -11,8 +11,8 @@ use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
 pub(super) const NODES: &str = "nodes";
-/// Number of successive syntax nodes of which at least one child had to stay, after which no test
-/// deletes all children of a node together any more.
+/// If so many syntax nodes in a row could not lose all of their children at once, no further test
+/// deletes all children of a node together.
 const NEEDED: usize = 2;
 
 /// The children of one node of a syntax tree as units of a list search. The tree is kept up to date
@@ -134,8 +134,8 @@ pub(super) fn separator(nodes: &[SyntaxNode], index: usize) -> Option<Range<usiz
         .then(|| node.place.clone())
 }
 
-/// Returns those nodes that have children and are not `done`, each as its size in bytes and its
-/// index in the tree.
+/// Returns those nodes of the syntax tree that have children and are not marked in `done`, each as
+/// its size in bytes and its index in the tree; the heap gives the largest one first.
 fn open_nodes(nodes: &[SyntaxNode], done: &[bool]) -> BinaryHeap<(usize, usize)> {
     let nodes = nodes.iter().enumerate().zip(done);
     let open = nodes.filter(|((index, node), done)| !**done && node.last > index + 1);
@@ -179,8 +179,8 @@ impl Units for Siblings {
     }
 
     /// Returns true if one test should delete all children of the present node. Returns false if
-    /// the last nodes, more than [`NEEDED`] in a row, all needed at least one child, unless the
-    /// present node has only one.
+    /// that is likely to fail: each of the last nodes, more than [`NEEDED`] in a row, kept at least
+    /// one child that the failure needs. A single child is tested in any case.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
     }

@@ -69,9 +69,9 @@ async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protoc
     None
 }
 
-/// Returns guesses at the records of equal size in a text, each as a binary format with one or two
-/// number fields: the size of all records in bytes, or how many there are. Guesses that leave the
-/// fewest bytes of the text to no record come first.
+/// Guesses how a text is made of records of equal size: returns binary formats with one or two
+/// number fields, which state the size of all records in bytes, or how many there are. Formats that
+/// leave the fewest bytes outside of the records come first.
 fn guesses(text: &[u8]) -> Vec<Protocol> {
     let numbers = numbers(text);
     let lengths: Vec<&Field> = (numbers.iter())
@@ -111,8 +111,8 @@ fn guesses(text: &[u8]) -> Vec<Protocol> {
 }
 
 /// Returns all numbers in the first [`FRONT`] bytes of the text that are at least 2 and at most the
-/// size of the text, read in each width and byte order. Each comes with a field that takes the
-/// number for the length of all bytes after it.
+/// size of the text, read in each width and byte order. Each comes with the field in which it
+/// stands, which is described as the length of all bytes after it.
 fn numbers(text: &[u8]) -> Vec<(Field, usize)> {
     let places = || 0..FRONT.min(text.len());
     let all = Form::ALL

@@ -11,7 +11,7 @@ use crate::passes::ranges::{mover, remove, union};
 use crate::passes::tree::{Tree, parse, strings};
 use crate::passes::units::{Positions, Units};
 
-/// Minimum number of pairs of brackets in a text that is treated as structured.
+/// A text with fewer pairs of brackets than this is not treated as structured.
 pub(super) const FEWEST_PAIRS: usize = 3;
 
 /// Number of successive brackets or strings that turn out to be needed for the failure, after which
@@ -102,15 +102,15 @@ async fn hoist(work: &mut CurrentBest, parse: &Parse) {
 /// contains the ranges of all inner pairs of the chain.
 type Level = Range<usize>;
 
-/// A chain of nested pairs of brackets, each the only child of the pair around it, as units of a
-/// list search. A unit is a pair other than the innermost one. To delete successive units means to
-/// write the next inner pair in place of the outermost deleted one.
+/// A chain of nested pairs of brackets, each the only child of the pair around it, as a list of
+/// units to delete. Deleting a unit removes one pair and keeps what is inside of it. The innermost
+/// pair is no unit.
 pub(super) struct Chain {
     levels: Vec<Level>,
 }
 
 impl Chain {
-    /// Makes the chain of the nodes of `tree` with the indices `nodes`, which are nested, the
+    /// Makes a chain of brackets that are nested: the nodes of `tree` with the indices `nodes`, the
     /// outermost first.
     pub fn of(tree: &Tree, nodes: &[usize]) -> Chain {
         let body = |node: &usize| tree.nodes[*node].open..tree.nodes[*node].end;

@@ -27,8 +27,8 @@ const NODES_PER_ERROR: usize = 8;
 
 /// Name, in logs, of the pass that replaces nodes of a syntax tree by nodes inside of them.
 const RAISE: &str = "raise";
-/// Name, in logs, of the pass that replaces nodes of a syntax tree by the shortest text that may
-/// stand for their kind.
+/// Name, in logs, of the pass that replaces nodes of a syntax tree by the shortest text of a node
+/// of the same kind.
 const LEAST: &str = "least";
 
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.
@@ -48,7 +48,7 @@ pub(super) const ROUGH: usize = 256;
 /// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names
 /// become short, before children of small nodes are deleted.
 const LARGE: usize = 1 << 11;
-/// Maximum size, in bytes, of programs that are reduced by their large nodes.
+/// Maximum size, in bytes, of programs in which large nodes of the syntax tree are deleted first.
 const LARGEST: usize = 1 << 14;
 /// Size, in bytes, above which the largest parts of a program are deleted before anything else.
 const LARGE_PROGRAM: usize = 10 << 10;
@@ -61,11 +61,11 @@ const FRUITLESS_NODES: usize = 32;
 const INNER: usize = 4;
 /// Maximum number of syntax nodes whose children are tried for deletion in one round.
 const PARENTS: usize = 4096;
-/// Number of successive tests without success after which nodes are no longer replaced by nodes
-/// inside of them, in a large text before siblings were deleted.
+/// Number of successive tests without success after which the first attempt to replace nodes by
+/// nodes inside of them ends. This attempt is made in a large text, before siblings are deleted.
 pub(super) const FRUITLESS_AT_FIRST: usize = 4;
-/// Number of successive tests without success after which nodes are no longer replaced by nodes
-/// inside of them, in a large text after siblings were deleted.
+/// Number of successive tests without success after which nodes of a large text, whose siblings
+/// were deleted already, are no longer replaced by nodes inside of them.
 const FRUITLESS_LATER: usize = 32;
 /// Maximum number of levels below a node at which nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
@@ -100,7 +100,7 @@ pub(super) struct SyntaxPredictor {
 }
 
 impl SyntaxPredictor {
-    /// Makes a predictor for the current best of `work`, which has this number of syntax errors.
+    /// Makes a predictor for the best text of `work`, with `errors` syntax errors; idle if large.
     fn new(grammar: Arc<dyn Grammar>, errors: usize, work: &CurrentBest) -> SyntaxPredictor {
         let largest = match work.extra_tests() {
             ExtraTests::Few => PREDICTED_OF_SLOW,
@@ -135,8 +135,8 @@ impl SyntaxPredictor {
         errors.is_none_or(|errors| errors > self.errors)
     }
 
-    /// Records that `text` failed and became the current best, counts its syntax errors, and notes
-    /// whether the prediction for it was wrong.
+    /// Counts the syntax errors of `text`, which has failed and is now the best text. If it has
+    /// more than the best text before, a prediction was wrong, which is counted.
     pub fn learn(&mut self, text: &[u8]) {
         let errors = match text.len() <= self.largest {
             true => self.grammar.errors(text).unwrap_or_default(),
@@ -237,7 +237,7 @@ pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
 pub(super) struct Tried(HashSet<(Vec<u8>, Vec<u8>)>);
 
 impl Tried {
-    /// Returns true if a node with the text `own` was already replaced by `with` without success.
+    /// Returns true if a node with the text `own` was replaced by `with` before, without success.
     fn has(&self, own: &[u8], with: &[u8]) -> bool {
         self.0.contains(&(own.to_vec(), with.to_vec()))
     }
@@ -396,9 +396,9 @@ pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> Syn
     parse(&work.text(), grammar).unwrap_or_default()
 }
 
-/// Deletes children of the nodes of a syntax tree whose sizes in bytes are in `sizes`, those of the
-/// largest nodes first. If `rough` is not 0, ends when the text has at most `rough` bytes or the
-/// next node is less than half of the text; ends also if the trial has failed.
+/// Deletes children of the syntax nodes whose sizes in bytes are in `sizes`, largest nodes first.
+/// If `rough` is not 0, ends when the text has at most `rough` bytes or the next node is less than
+/// half of it. Ends also when `trial` shows that the grammar does not help.
 pub(super) async fn delete_siblings(
     work: &mut CurrentBest,
     tree: SyntaxTree,
@@ -627,8 +627,8 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tried: &mut
     }
 }
 
-/// Returns texts, the shortest first, that may stand in place of a node with the class `class` and
-/// the text `own`, such as `0` for a number; empty if there are none.
+/// Returns the shortest texts, the shortest first, that may replace a syntax node of the class
+/// `class` with the text `own`, such as `0` for a number; empty for classes without such texts.
 fn least_literals(class: SyntaxClass, own: &[u8]) -> &'static [&'static [u8]] {
     match class {
         // Without its sign, if that is not needed, a number is tried later.

@@ -42,8 +42,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Makes a leaf of the tree for the range `place` of the text; `last` is the index of the node
-    /// that follows it in the tree.
+    /// Makes a leaf of the bracket tree for the range `place` of the text. `parent` is the index of
+    /// the node around it, and `last` that of the first node after it.
     pub fn leaf(place: Range<usize>, parent: Option<usize>, last: usize) -> Node {
         Node {
             start: place.start,
@@ -80,8 +80,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Returns the indices of the tree nodes that the ranges `cuts` of indices delete, without
-    /// those inside of another deleted node.
+    /// Returns the indices of the tree nodes that the ranges `cuts` of node indices delete; nodes
+    /// inside of another deleted node are left out.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {
@@ -208,8 +208,8 @@ pub(super) fn parse(text: &[u8]) -> Option<Tree> {
     parse_with(text, &[])
 }
 
-/// Parses a text as [`parse`] does; the angle brackets at the positions `angles`, which must
-/// ascend, count as brackets, too.
+/// Parses a text into the tree of its brackets, like [`parse`], but also takes the angle brackets
+/// at the positions `angles`, which must ascend, for brackets. `None` if the brackets do not match.
 pub(super) fn parse_with(text: &[u8], angles: &[usize]) -> Option<Tree> {
     let strict = |quotes| Parser::new(text, quotes, Vec::new(), angles).run();
     let lenient = |quotes| Parser::new(text, quotes, unmatched(text, quotes)?, angles).run();

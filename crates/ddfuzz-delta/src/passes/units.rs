@@ -21,9 +21,9 @@ pub(super) trait Units: Send {
     /// it would change nothing.
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit>;
 
-    /// Updates the list, because the text without the units in `cuts` failed and became the current
-    /// best. Returns for each of `cuts` how many of its units remain in the list, because they
-    /// contain units that are not deleted.
+    /// Updates the list after the text without the units in `cuts` failed and became the current
+    /// best. Returns, for each of `cuts`, how many of its units are still in the list; that is 0
+    /// unless a unit (such as a pair of brackets) contains units that were kept.
     fn accept(&mut self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize>;
 
     /// Returns the index of the first unit whose deletion gives the same text as the deletion of
@@ -33,20 +33,20 @@ pub(super) trait Units: Send {
         index
     }
 
-    /// Returns the position of the first unit in the text if the units are neighboring bytes;
-    /// `None` for other units.
+    /// Returns the position in the text of the first unit, if the units are bytes that follow each
+    /// other; `None` (the default) for other units.
     fn first_byte(&self) -> Option<usize> {
         None
     }
 
-    /// Returns true if a later pass of the search tests each remaining unit alone. Then units that
-    /// a wrong guess has left untested need no second sweep. False by default.
+    /// Returns true if a later pass of the search tests each remaining unit alone. The list search
+    /// then does not try again the units that it has skipped by a wrong guess. False by default.
     fn are_retried(&self) -> bool {
         false
     }
 
-    /// Returns true if the text without all units of the list is worth a test; false if it was
-    /// probably tested before.
+    /// Returns true if the search shall test the text without all units of the list; false if the
+    /// caller has probably tested it before.
     fn is_all_untested(&self) -> bool {
         true
     }
@@ -75,8 +75,8 @@ impl Bytes {
         }
     }
 
-    /// Lists the bytes in the range `at` of the current best text, in groups of `group` bytes, for
-    /// a pass whose deletions no later pass tries again.
+    /// Lists the bytes in the range `at` of the current best text as units to delete, each a group
+    /// of `group` bytes; for a pass after which no other pass tries the same deletions again.
     pub fn within(rule: &'static str, at: Range<usize>, group: usize) -> Bytes {
         Bytes {
             rule,

@@ -23,7 +23,8 @@ const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
 /// Number of tests in a row without success after which the deletion of names and their uses ends,
-/// if the text has no grammar: more of its words are no names.
+/// if the text has no grammar. It is greater than with a grammar, because more of the words that
+/// are tried are no names.
 const FRUITLESS_PLAIN: usize = 24;
 /// Minimum size, in bytes, of program texts in which an argument is deleted from several lists in
 /// one test.
@@ -148,8 +149,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the ranges of the innermost declarations, statements and items of lists that contain
-    /// all occurrences of some name; declarations come last.
+    /// Returns the ranges of declarations, statements and items of lists that contain a name with
+    /// all its uses, so that nothing outside mentions it. Of ranges inside of each other, only the
+    /// inner ones are returned; declarations come last.
     fn lone_items(&self) -> Vec<Range<usize>> {
         let nodes = self.tree.nodes.iter().enumerate();
         let alone = nodes.filter(|(node, SyntaxNode { place, class, .. })| {
@@ -183,8 +185,8 @@ impl<'a> Names<'a> {
         inner.into_iter().map(|(place, _)| place).collect()
     }
 
-    /// Returns the edits that delete or replace names and are worth a test, each with the number of
-    /// bytes by which it shortens the text; those that shorten the text most come first.
+    /// Returns edits to test that delete names with their uses, or replace them, each with the
+    /// number of bytes by which it shortens the text; those that shorten it most come first.
     fn edits(&self) -> Vec<(usize, Edit)> {
         let mut cuts: Vec<Vec<Range<usize>>> = Vec::new();
         for uses in &self.uses {
@@ -213,10 +215,11 @@ impl<'a> Names<'a> {
         edits
     }
 
-    /// Returns the edits that delete the argument at one position from all lists after the same
-    /// name, those first that shorten the text most; each comes with the number of bytes by which
-    /// it shortens the text. Positions are counted from the end of a list, because a method may
-    /// have one more parameter, at the front, than its calls have arguments.
+    /// Returns edits that delete arguments: each deletes the argument at one position from the
+    /// lists after all uses of one name, such as the calls of a function. Each comes with the
+    /// number of bytes by which it shortens the text, the largest first. Positions are counted from
+    /// the end of a list, because a method may have one more parameter, at the front, than its
+    /// calls have arguments.
     fn arguments(&self) -> Vec<(usize, Edit)> {
         let mut edits = Vec::new();
         for uses in &self.uses {
@@ -319,8 +322,9 @@ impl<'a> Names<'a> {
         is_body && self.text.get(nodes[parent].place.start) != Some(&b'{')
     }
 
-    /// Returns the edit that deletes the ranges `places`, but writes an empty statement (`;`) where
-    /// `node` stands, together with the number of bytes that it saves; `None` if it saves nothing.
+    /// Returns the edit that deletes the ranges `places` of the text, and writes an empty statement
+    /// (`;`) in place of the one that contains `node`. Returns it with the number of bytes that it
+    /// saves, or `None` if that is 0.
     fn emptied(&self, node: usize, places: &[Range<usize>]) -> Option<(usize, Edit)> {
         let own = self.tree.nodes[node].place.start;
         let written = places.iter().map(|at| Replacement {
@@ -349,9 +353,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the index of the smallest declaration or statement that contains `node` and is no
-    /// item of a list; if there is none, the index of the root's child that contains it. `None` for
-    /// the root itself.
+    /// Returns the index of the smallest declaration or statement around `node` (or `node` itself)
+    /// that is no item of a list; if there is none, that of the root's child around it. `None` for
+    /// the root.
     fn statement(&self, node: usize) -> Option<usize> {
         let mut at = node;
         loop {
@@ -389,8 +393,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns true if some name occurs once in the text without `node`, and more often in the
-    /// whole text; else false.
+    /// Returns true if the deletion of `node` would leave a name that is used elsewhere in the text
+    /// with a single use there.
     fn leaves_alone(&self, node: usize) -> bool {
         let mut inside: HashMap<usize, usize> = HashMap::new();
         for at in node..self.tree.nodes[node].last {
@@ -402,9 +406,9 @@ impl<'a> Names<'a> {
         inside.iter().any(is_alone)
     }
 
-    /// Returns the ranges of the text to delete if the syntax nodes `gone` are deleted: their own,
-    /// those of the items in which a name would be left with a single use, and those of nodes whose
-    /// list would become empty.
+    /// Returns the ranges of the text to delete if the syntax nodes `gone` are deleted: those
+    /// nodes, nodes whose list would become empty, and, if only one use of a name would be left,
+    /// the item (such as a declaration) that contains this use.
     fn with_left_alone(&self, mut gone: Vec<usize>) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         for _ in 0..ROUNDS {

@@ -47,8 +47,8 @@ const NEEDED: usize = 32;
 /// Number of successive words inside of strings that turn out to be needed for the failure, after
 /// which their deletion ends.
 const NEEDED_IN_STRINGS: usize = 8;
-/// Maximum number of pairs of brackets in one round for which it is tested to replace the clause
-/// around the brackets by their content.
+/// Maximum number of tests in one round that replace a clause by the content of a pair of brackets
+/// inside of it.
 const FEW_PAIRS: usize = 16;
 /// Number of successive numbers or strings that cannot be shortened, after which shortening ends.
 const FEW: usize = 4;
@@ -209,7 +209,8 @@ async fn delete_long_words(work: &mut CurrentBest) {
     ListSearch::new(work, &mut long).reduce().await;
 }
 
-/// The places at which a clause (a run of words and signs that one test deletes) may end.
+/// The places at which a clause (a run of words and signs that one test deletes) may end: before
+/// any token, or only before one like its first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
     /// A clause may end before a token of the same class as its first token, or at the end of the

@@ -49,7 +49,8 @@ pub(super) struct Handshake {
     pub(super) shares_input: bool,
 }
 
-/// Why a handshake with an AFL++ fork server has failed.
+/// Why a handshake with an AFL++ fork server has failed, such as an early end, a timeout or an
+/// unknown version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HandshakeError {
     #[error(
@@ -208,8 +209,8 @@ impl HandshakePipes<'_> {
         self.shared.then_some(()).ok_or(HandshakeError::Unoffered)
     }
 
-    /// Reads the launcher's first message, which says why the program could not be executed, and
-    /// returns it as an error.
+    /// Reads the rest of the launcher's first message, which begins with the word `magic` and says
+    /// why the program could not be executed. Returns it as an error.
     fn launcher_error(&mut self, magic: u32) -> HandshakeError {
         let mut hello = [0; HELLO_SIZE];
         hello[..4].copy_from_slice(&magic.to_ne_bytes());

@@ -344,8 +344,8 @@ fn first(bytes: &[u8]) -> i32 {
 /// Number of runs between two searches for leftover processes, on kernels that do not list a
 /// process's children.
 const RUNS_PER_SEARCH: u32 = 256;
-/// How often, at most, the list of child processes is read until all killed ones are dead, with
-/// `PAUSE` between two readings. Processes that take longer to die are left to the supervisors.
+/// Number of readings of the list of child processes, with `PAUSE` in between, in which all killed
+/// ones must be dead. Processes that take longer to die are left to the supervisors.
 const PASSES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Maximum number of zombies of a fork server. Killed processes stay in its list of children as
@@ -366,7 +366,8 @@ struct ChildProcesses {
     dead: Vec<Pid>,
 }
 
-/// Whether processes of a fork server's runs are left after an attempt to kill them.
+/// Whether processes of a fork server's runs are left after an attempt to kill them: none is known,
+/// or so many that the server must be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
     /// No leftover process is alive, as far as known: none was found, or none was searched for this

@@ -14,8 +14,8 @@ const LARGEST: usize = 1 << 28;
 /// Size of the coverage map in bytes that is assumed if the program reports none.
 const DEFAULT_SIZE: usize = 1 << 16;
 
-/// The coverage map, memory shared with an AFL++ fork server in which runs count, and ddfuzz's copy
-/// of its counters.
+/// The coverage map of AFL++, which is shared with a fork server: runs count in it which code they
+/// reach. Also holds ddfuzz's copy of its counters.
 pub(super) struct Coverage {
     map: Segment,
     /// Number of bytes, at the beginning of the coverage map, that the program uses.
@@ -90,8 +90,8 @@ impl Coverage {
 }
 
 /// A segment of System V shared memory, to which AFL++'s runtime attaches. It is marked for removal
-/// at once: processes can attach while others are attached, and the segment is gone with the last
-/// one.
+/// as soon as it is made: processes can still attach, and the kernel removes it when the last
+/// attached one is gone.
 pub(super) struct Segment {
     id: i32,
     at: NonNull<u8>,

@@ -235,8 +235,8 @@ impl CoveredCode {
     }
 }
 
-/// Returns the starts of the blocks of all `modules` in ascending order, each as its address plus
-/// its module's [`key`].
+/// Returns the addresses at which the blocks of all `modules` begin, in ascending order. To each
+/// address, its module's [`key`] is added, so that no two modules have equal ones.
 pub(super) fn starts_of(modules: &[Arc<CodeModule>]) -> Vec<u64> {
     let modules = modules.iter().enumerate();
     let starts = modules.map(|(number, module)| {

@@ -80,7 +80,7 @@ struct CodeSegment {
     armed: Vec<u8>,
 }
 
-/// Which blocks have breakpoints in the code that processes of the program share now.
+/// Which blocks have breakpoints now, in the code that all processes of the program share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Armed {
     Nothing,
@@ -269,8 +269,8 @@ impl BlockCoverage {
         Ok(u64::from_ne_bytes(word))
     }
 
-    /// Whether no more breakpoints are set, because too many runs have ended differently with
-    /// breakpoints than without.
+    /// Whether breakpoints are given up for this target, because too many runs have ended
+    /// differently with breakpoints than without.
     fn is_given_up(&self) -> bool {
         self.conflicts >= MOST_CONFLICTS
     }
@@ -283,8 +283,9 @@ impl BlockCoverage {
         self.doubted = None;
     }
 
-    /// Sets the breakpoints that the runs of the next request need for `reporting`; removes all of
-    /// them while coverage is paused or has been given up.
+    /// Sets the breakpoints that the runs of the next request need to report basic blocks as
+    /// `reporting` says (at all blocks, at those that no run has reached yet, or none), and removes
+    /// all others. Sets none while coverage is paused or has been given up.
     pub(crate) fn begin_request(&mut self, reporting: CoverageReporting) -> io::Result<()> {
         let wanted = match reporting {
             _ if self.is_paused || self.is_given_up() => Armed::Nothing,
@@ -295,8 +296,9 @@ impl BlockCoverage {
         self.arm(wanted)
     }
 
-    /// Changes the shared code so that it has the breakpoints that `wanted` says, and no others. If
-    /// it had these already, only those are set again that runs have hit, and so removed.
+    /// Writes into the shared code exactly the breakpoints that `wanted` asks for (none, all, or
+    /// those of unreached blocks). If the code was in this state already, writes only those again
+    /// that runs have hit, because a breakpoint is removed when it is hit.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {
@@ -380,8 +382,8 @@ impl BlockCoverage {
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
     }
 
-    /// Forgets that a run of the present call was made again without breakpoints. Called before
-    /// that run is made once more: breakpoints may change how the new run ends, too.
+    /// Forgets which run of the present call was repeated without breakpoints. Called before that
+    /// run is made once more, since breakpoints may change how that new run ends, too.
     pub(crate) fn forget_doubt(&mut self) {
         self.doubted = None;
     }

@@ -131,9 +131,9 @@ impl Sweep<'_> {
         })
     }
 
-    /// Marks the collected targets of jumps and calls as starts of blocks. A target inside an
-    /// instruction shows that its function was not decoded correctly: only the first instruction of
-    /// that function may have a breakpoint then.
+    /// Marks the collected targets of jumps and calls as starts of blocks. If a target is inside of
+    /// an instruction, its function was not decoded correctly, and may only have a breakpoint at
+    /// its first instruction from now on.
     fn apply_targets(&mut self) {
         for target in std::mem::take(&mut self.targets) {
             let is_start = self.is_start(target);
@@ -146,9 +146,9 @@ impl Sweep<'_> {
         }
     }
 
-    /// Handles each address in a function, other than its start, that an instruction refers to by
-    /// anything but a direct jump or call: the address may be one of data, so the function may have
-    /// a breakpoint at its first instruction only.
+    /// Restricts the breakpoints of each function into which an instruction refers, other than by a
+    /// direct jump or call, to an address that is not its start: data may be there, so only the
+    /// function's first instruction may have a breakpoint.
     fn apply_references(&mut self) {
         for reference in std::mem::take(&mut self.references) {
             if let Some(function) = self.function(reference) {
@@ -174,8 +174,9 @@ impl Sweep<'_> {
     }
 }
 
-/// Whether a basic block ends with `instruction`, so that another one begins after it, even if the
-/// instruction does not lead there: the targets of a jump table follow a jump that leads elsewhere.
+/// Returns true if a basic block ends with `instruction`: a jump, return or the like, but no call.
+/// The code after it then begins a new block, even if the instruction never leads there, since a
+/// jump table may.
 fn ends_block(instruction: &Instruction) -> bool {
     match instruction.flow_control() {
         FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => false,
@@ -225,8 +226,8 @@ fn note_references(instruction: &Instruction, is_fixed: bool, references: &mut B
 mod tests {
     use super::*;
 
-    /// Returns the starts of blocks in `functions`, each given by its machine code; they follow
-    /// each other from the address 0x1000 on.
+    /// Returns the addresses at which blocks start in `functions`, each given by its machine code.
+    /// The first function is at the address 0x1000, each other one directly behind the one before.
     fn starts_of(functions: &[&[u8]]) -> Vec<u64> {
         let mut image = Image {
             entry: 0,

@@ -127,10 +127,10 @@ impl CodeReader<'_> {
     }
 }
 
-/// Returns the constant that an instruction compares with, or prepares a comparison with, and the
-/// constant's width in bytes; `None` for other instructions. Also counted are the subtraction of
-/// the first case of a `switch`, and loads of eight-byte constants, which no compare instruction
-/// can have as an operand.
+/// Returns the constant that an instruction compares with, and its width in bytes; `None` for other
+/// instructions. An instruction that prepares a comparison also counts: the subtraction of the
+/// first case of a `switch`, and a load of an eight-byte constant, which no compare instruction can
+/// have as an operand.
 fn compared(instruction: &Instruction) -> Option<(u64, usize)> {
     let last = instruction.op_count().checked_sub(1)?;
     let kind = instruction.op_kind(last);

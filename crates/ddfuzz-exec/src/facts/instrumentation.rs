@@ -93,9 +93,10 @@ fn note_symbol(name: &str, facts: &mut TargetFacts) {
     }
 }
 
-/// Prefixes of UBSan handler names, and the checks (`-fsanitize=CHECK`) that call the handlers. The
-/// first two stand for the group `undefined`, whose most frequent handlers they are. Handlers of
-/// control flow integrity are left out, because runtimes call them.
+/// Prefixes of UBSan handler names, and the checks (`-fsanitize=CHECK`) that call the handlers. A
+/// program that calls one of the first two handlers is taken to be built with the whole group
+/// `undefined`, because they are the most frequent ones of that group. Handlers of control flow
+/// integrity are left out, because runtimes call them.
 const HANDLERS: [(&str, &str); 23] = [
     ("type_mismatch", "undefined"),
     ("pointer_overflow", "undefined"),
@@ -155,8 +156,9 @@ fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     checks
 }
 
-/// Returns true if the function `handler` of UBSan's minimal runtime returns to the program after a
-/// failed check: no option makes the program end there, so a run does not show the failure.
+/// Returns true if `handler` is a function of UBSan's minimal runtime that returns to the program
+/// after a failed check. Such a run does not show the failure, and no option makes the program end
+/// there.
 fn goes_on(handler: &str) -> bool {
     let never_returns = ["builtin_unreachable", "missing_return"];
     let minimal = handler.strip_suffix("_minimal");
@@ -192,8 +194,8 @@ fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str>
 }
 
 /// Returns, for each place in x86-64 code that could be a relative call or jump, its offset and the
-/// distance to its target, in bytes. Not all places are instructions, but random bytes rarely lead
-/// to a handler.
+/// distance to its target, in bytes. Some of these places are no instructions, but then the target
+/// is hardly ever a function that is looked for.
 #[cfg(target_arch = "x86_64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.windows(5).enumerate();

@@ -104,7 +104,8 @@ pub enum Kind {
     Other,
 }
 
-/// The C library whose start-up code a program contains.
+/// The C library whose start-up code a program contains: the GNU C library, musl, or another or
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Libc {
@@ -155,9 +156,9 @@ impl TargetFacts {
         Ok(facts)
     }
 
-    /// Names the compiler instrumentation that decides which crashes the program can show:
-    /// sanitizers, as `-fsanitize=` names them, and [`DEBUG_ASSERTIONS`]. `None` if the program is
-    /// no ELF file: a script may run any program.
+    /// Returns the names of the compiler instrumentation that decides which crashes the program can
+    /// show: sanitizers, as `-fsanitize=` names them, and [`DEBUG_ASSERTIONS`]. `None` if the
+    /// program is no ELF file: a script may run any program.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         if self.kind != Kind::Elf {
             return None;

@@ -109,8 +109,9 @@ impl<'data> Texts<'data> {
     }
 
     /// Lists the texts of a program's read-only data that may be dictionary words: first those that
-    /// code refers to (their addresses are in `references`), then those in pointer tables, then the
-    /// others, each group by address. With `only_named`, only the first group.
+    /// code refers to (their addresses are in `references`), then those in pointer tables, then all
+    /// others; within each of the three by address. With `only_named`, lists only those that code
+    /// refers to.
     fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {
@@ -177,12 +178,12 @@ struct TextRun<'a> {
     ends: bool,
 }
 
-/// Returns true if a run of printable characters may be a word of the dictionary: it has 3 to 32
-/// bytes, is no message, format or path, and does not look like bytes that are printable by chance.
-/// `ends`: a NUL follows the run; `unnamed`: neither code nor a table of pointers refers to it. An
-/// unnamed run looks like text if a NUL follows it, it has more than three characters, and at least
-/// half of them are letters or digits. For any other run, one of these is enough: a NUL follows it,
-/// it has more than three characters, or at least two of them are letters or digits.
+/// Returns true if a run of printable characters may be a word for the dictionary: it has 3 to 32
+/// bytes, is no message, format or path, and is hardly printable by chance. `ends`: a NUL follows
+/// the run; `unnamed`: neither code nor a table of pointers refers to it. A run that is referred to
+/// needs one of three signs: a following NUL, more than three characters, or two letters or digits.
+/// An unnamed run needs a following NUL, more than three characters, and letters or digits for at
+/// least half of them.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()

@@ -44,8 +44,8 @@ impl History {
         self.count += 1;
     }
 
-    /// Returns the last comparisons of the run, at most [`KEPT`], oldest first. A pair of operands,
-    /// in either order, is listed once, at its last position.
+    /// Returns the last different comparisons of the run, at most [`KEPT`], oldest first. Of
+    /// comparisons with the same two operands, in either order, only the last one is returned.
     pub(crate) fn into_comparisons(self) -> Vec<Comparison> {
         let mut all: Vec<(u64, Comparison)> = self.sites.into_values().flatten().collect();
         all.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));

@@ -231,7 +231,9 @@ impl Hook {
         self.room >= JUMP
     }
 
-    /// Returns true if a breakpoint at the start of the callback shows what is compared.
+    /// Returns true if a breakpoint at the start of this comparison callback shows what is
+    /// compared; false for a sanitizer's hook of a function such as `memcmp`, which only a jump can
+    /// observe.
     pub(crate) fn takes_breakpoint(&self) -> bool {
         !matches!(self.kind, HookKind::Function(_))
     }
@@ -273,8 +275,8 @@ const MOST: u32 = 1 << 20;
 /// Encoding, in the unwind table of a linked program, of the field with the number of entries: 4
 /// bytes.
 const COUNT: u8 = 0x03;
-/// Encoding, in the unwind table of a linked program, of its entries: pairs of 4-byte offsets from
-/// the start of the section.
+/// Code, in the header of a program's unwind table, for the usual encoding of the table's entries:
+/// pairs of 4-byte offsets from the start of the section.
 const TABLE: u8 = 0x3b;
 /// Encoding, in the unwind table of a linked program, of the pointer to the call frames: a 4-byte
 /// offset from the pointer's own address.
@@ -349,8 +351,9 @@ fn word(image: &Image, at: u64) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Prefixes of the names of functions in runtimes (sanitizers, libFuzzer, AFL++), without the
-/// prefix of C++ symbols. At start-up these functions compare more than most programs do.
+/// Beginnings of the names of functions in runtimes (sanitizers, libFuzzer, AFL++), for C++ without
+/// `_ZN`. No breakpoints are set in them, because at start-up these functions compare more than
+/// most programs do.
 const PREFIXES: [&str; 21] = [
     "__afl_",
     "11__sanitizer",

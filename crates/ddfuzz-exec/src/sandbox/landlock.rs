@@ -49,8 +49,8 @@ fn writing(version: i32) -> BitFlags<AccessFs> {
 }
 
 /// Makes a Landlock ruleset that allows writing only to devices and to the target's terminal, and
-/// restricts network access and signals to processes outside as far as this kernel can. `None` if
-/// the kernel has no Landlock.
+/// restricts network access and signals to processes outside, if this kernel supports that. `None`
+/// if the kernel has no Landlock.
 pub(super) fn rules(terminal: Option<&File>) -> io::Result<Option<Rules>> {
     let Some(version) = version() else {
         return Ok(None);

@@ -61,8 +61,9 @@ pub(crate) struct Handover {
 }
 
 impl SandboxPolicy {
-    /// Chooses the sandbox policy for a target whose process is started for `role`; `None` without
-    /// a sandbox.
+    /// Returns the sandbox policy for a target, by what this system supports; `None` without a
+    /// sandbox. `role` says what the launched process becomes: AFL++'s servers are spared parts
+    /// that they could not work with.
     pub(crate) fn of(sandbox: Sandbox, role: &Role) -> Option<SandboxPolicy> {
         if sandbox.is_off() {
             return None;

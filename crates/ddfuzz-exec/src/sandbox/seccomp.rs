@@ -69,7 +69,7 @@ const NAMESPACES: [i32; 7] = [
 /// faults of the kernel are reported, too.
 const USER_MODE_ONLY: u64 = 1;
 
-/// `ioctl`s that simulate typing at a terminal.
+/// Numbers of the `ioctl` requests that simulate typing at a terminal, which the sandbox refuses.
 const TYPING: [u64; 2] = [0x5412, 0x541C]; // TIOCSTI, TIOCLINUX
 
 /// The bit that marks calls by the x32 interface in the numbers of system calls.
@@ -129,7 +129,7 @@ fn sockets() -> Built<Rules> {
 }
 
 /// Makes a seccomp rule that applies to a system call if its argument with the index `argument`,
-/// from 0, compares with `value` as `is` says.
+/// from 0, compares with `value` as `is` says. `length`: whether 32 or 64 bits are compared.
 fn rule(argument: u8, length: Length, is: Is, value: u64) -> Built<SeccompRule> {
     SeccompRule::new(vec![SeccompCondition::new(argument, length, is, value)?])
 }
@@ -171,8 +171,8 @@ fn refuse_others(program: BpfProgram) -> BpfProgram {
     filter
 }
 
-/// Writes the seccomp filters to a memory file for the launcher, each preceded by the number of its
-/// instructions. `None` where there are no filters for this processor.
+/// Returns a memory file for the launcher with the seccomp filters, each preceded by the number of
+/// its instructions. `None` where there are no filters for this processor.
 pub(super) fn file() -> io::Result<Option<OwnedFd>> {
     let Some(filters) = filters().map_err(io::Error::other)? else {
         return Ok(None);

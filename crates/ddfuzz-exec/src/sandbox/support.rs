@@ -34,8 +34,8 @@ impl SandboxPart {
         SandboxPart::Seccomp,
     ];
 
-    /// Returns the part's name in the launcher's output, its name for users, and its `clone` flag
-    /// (0 if it is no namespace).
+    /// Returns three facts on this part of the sandbox: its name in the launcher's output, its name
+    /// for users, and its `clone` flag (0 if it is no namespace).
     fn row(self) -> (&'static str, &'static str, i32) {
         match self {
             SandboxPart::User => ("user", "user namespace", libc::CLONE_NEWUSER),
@@ -111,15 +111,17 @@ pub fn supported_parts() -> Vec<SandboxSupport> {
     all
 }
 
-/// Returns true if the working parts of the sandbox among `parts` protect the user's files from a
-/// target that runs as the same user. A mount namespace alone does not.
+/// Returns true if Landlock or read-only files are among those `parts` of the sandbox that work:
+/// they keep a target from changing the user's files even if it runs as the user. A mount namespace
+/// alone does not.
 pub fn keep_files(parts: &[SandboxSupport]) -> bool {
     let keeps =
         |part: &SandboxSupport| part.what == LANDLOCK || part.what == SandboxPart::ReadOnly.what();
     parts.iter().any(|part| part.works && keeps(part))
 }
 
-/// Returns true if a part of the sandbox works on this system and is used.
+/// Returns true if this part of the sandbox works on this system and ddfuzz uses it; root uses no
+/// user namespace.
 pub(super) fn works(part: SandboxPart) -> bool {
     // Root runs targets as another user, who does not exist in a user namespace with one user.
     let wanted = part != SandboxPart::User || !Uid::effective().is_root();

@@ -58,15 +58,16 @@ impl ServerExecutor {
     }
 
     /// Runs one input, as a whole call of the executor, in a new process that the server forks, not
-    /// in the runner (the process that makes many runs).
+    /// in the runner (the process that makes many runs). Returns a list with the one run.
     pub(crate) fn run_by_fork(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         self.begin_call();
         let run = self.run_forked(input)?;
         self.end_call(&[input], vec![run])
     }
 
-    /// Returns the limits for the runs of the next request. For the runner (the process that makes
-    /// many runs), the time limits are shorter than the target's.
+    /// Returns the limits for the runs of the next request. If a single process makes many runs
+    /// (the runner), their time limits are shorter than the target's; a run that exceeds them is
+    /// made again elsewhere.
     pub(super) fn request_limits(&self) -> Limits {
         match &self.input_channel {
             InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {
@@ -84,9 +85,9 @@ impl ServerExecutor {
         }
     }
 
-    /// Runs an input, in the runner (the process that makes many runs) or, if `forked`, in a fork
-    /// of the server. Returns the result, and length and hash of what the run wrote to stdout and
-    /// stderr. If the runner refuses the run, all this is that of the fork which makes it instead.
+    /// Runs an input in the runner (the process that makes many runs) or, if `forked`, in a fork of
+    /// the server. Returns how the run ended, and length and hash of its stdout and of its stderr.
+    /// If the runner refuses the run, a fork makes it, and these are its results.
     pub(crate) fn run_captured(
         &mut self,
         input: &[u8],

@@ -8,7 +8,8 @@ struct BlockedCall {
     arguments: [u64; 6],
 }
 
-/// What a thread waits for, as far as its system call shows.
+/// What a thread waits for, judged by its system call: nothing, the end of a time, input, either of
+/// both, or something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     /// The thread runs, or has ended.

@@ -82,8 +82,9 @@ impl Driver {
         self.run
     }
 
-    /// Types the whole input and then the keys that end the program; hangs up the terminal of a
-    /// program that has not ended by then. Returns `None` as soon as the run has ended before that.
+    /// Types the whole input and then the keys that end the program. If the program still runs
+    /// then, hangs up its terminal and waits for its death. Returns `Some` after all of this, and
+    /// `None` if the run ended earlier.
     fn work(&mut self) -> Option<()> {
         let session = self.await_session()?;
         self.settle(&session, WaitLimit::Bounded)?;
@@ -131,8 +132,8 @@ impl Driver {
     }
 
     /// Waits until all processes of the terminal's session sleep and no output is left to read, but
-    /// not longer than `limit`; for a program that sleeps and does not read its keys, only
-    /// [`UNREAD`]. Returns `None` if the run has ended.
+    /// not longer than `limit`, and at most [`UNREAD`] for a program that sleeps and does not read
+    /// its keys. Returns `Some` then, and `None` if the run has ended.
     fn settle(&mut self, session: &Session, limit: WaitLimit) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -164,11 +165,11 @@ impl Driver {
         }
     }
 
-    /// Returns true if the session's processes may go on by themselves before [`Driver::until`],
-    /// because they sleep for a given time, as in a script with `sleep 1`. Returns true also if one
-    /// of them ran or ended while the driver looked at them one after the other: the states that it
-    /// saw may then never have been true at the same time. `unread`: number of typed bytes that are
-    /// unread.
+    /// Returns true if processes of the session may go on by themselves before the time
+    /// `self.until`: they sleep for a given time, as in a script with `sleep 1`. Returns true also
+    /// if one of them ran or ended while the driver looked at them one after the other: the states
+    /// that it saw may then never have been true at the same time. `unread`: number of typed bytes
+    /// that are unread.
     fn goes_on(&self, session: &Session, unread: usize) -> bool {
         if Instant::now() >= self.until {
             return false;
@@ -194,8 +195,8 @@ impl Driver {
         unheeded
     }
 
-    /// Waits until a program whose terminal was hung up has slept for [`GRACE`]; returns `None` if
-    /// the run has ended.
+    /// Waits until a program whose terminal was hung up has slept for [`GRACE`], and returns `Some`
+    /// then; stopped processes are continued meanwhile. Returns `None` if the run ends before.
     fn await_death(&mut self, session: &Session) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -311,8 +312,8 @@ struct Session {
     files: Option<SessionFiles>,
 }
 
-/// Files of `/proc` by which the driver looks at a session that consists of its leading process
-/// only. The files stay open, since they are read at least once after each key.
+/// The files of `/proc` that tell the state of a terminal session whose only process is its leading
+/// one. They stay open, since they are read at least once after each key.
 struct SessionFiles {
     /// The file of `/proc` that tells the state of the leading process and its number of threads.
     stat: File,
@@ -355,8 +356,9 @@ impl Session {
         })
     }
 
-    /// Determines what the processes of the session do now. If they all sleep but have several
-    /// threads, looks twice, because threads may wake one another between two looks.
+    /// Returns what the processes of the terminal's session do now: work, sleep, or are stopped. If
+    /// they all sleep but have several threads, looks twice, because threads may wake one another
+    /// between two looks.
     fn activity(&self) -> Activity {
         let files = self.files.as_ref();
         if let Some(activity) = files.and_then(|files| files.activity(self.pid)) {

@@ -146,7 +146,8 @@ impl Pty {
     }
 }
 
-/// Opens the target's side of a pair of pseudo terminals without its path.
+/// Opens the side of a pseudo terminal that the target gets, by the descriptor `master` of ddfuzz's
+/// side. Needs no path in /dev/pts.
 fn peer(master: &PtyMaster) -> io::Result<File> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the request takes flags, and gives a new descriptor or an error.

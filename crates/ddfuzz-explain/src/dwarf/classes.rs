@@ -85,8 +85,9 @@ impl Vtables {
 }
 
 impl Reading<'_> {
-    /// Enters a namespace or class of the debug information: appends its name to the qualified name
-    /// in `around`, and records a class that has virtual functions. Does nothing inside functions.
+    /// Enters a namespace or class of the debug information, the entry `entry` of the unit `unit`:
+    /// appends its name to the qualified name in `around`, and records a class that has virtual
+    /// functions. Does nothing inside functions.
     pub(super) fn class(
         &mut self,
         unit: usize,

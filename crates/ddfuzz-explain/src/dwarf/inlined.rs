@@ -47,7 +47,7 @@ impl Function {
 
 impl DebugInfo {
     /// Returns the name of the function whose code is at `pc`, an address in the file: that of an
-    /// inlined function, if the code comes from one.
+    /// inlined function, if the code comes from one. `None` if no function is known there.
     pub fn name_at(&self, pc: u64) -> Option<&str> {
         let Some(function) = self.function(pc) else {
             let after = self.code_symbols.partition_point(|it| it.0.start <= pc);
@@ -58,8 +58,9 @@ impl DebugInfo {
         Some(inlined.map_or(&function.name, |it| &it.name))
     }
 
-    /// Returns the place in the source of the code at `pc`, an address in the file. Inlined code of
-    /// a standard library belongs to the statement that calls it, where that is the program's own.
+    /// Returns the place in the source of the code at `pc`, an address in the file; `None` where no
+    /// line is known. Inlined code of a standard library belongs to the statement that calls it,
+    /// where that is the program's own.
     pub fn place(&self, pc: u64) -> Option<Place<'_>> {
         let (file, line) = self.lines.place(pc)?;
         let function = self.name_at(pc).unwrap_or_default();
@@ -77,8 +78,9 @@ impl DebugInfo {
     }
 
     /// Returns the calls of inlined functions that lead to the code at `pc`, an address in the
-    /// file, innermost first: those in the program's own code, except for the one that already is
-    /// the place of `pc`.
+    /// file, innermost first, without calls in the code of libraries. If the code at `pc` is that
+    /// of a library, the innermost of these calls is left out, too, because it is shown as the
+    /// place of `pc`.
     pub fn calls_inlined_at(&self, pc: u64) -> Vec<Place<'_>> {
         let mut calls = self.inlined_calls(pc);
         calls.retain(|it| !is_library_file(it.file));

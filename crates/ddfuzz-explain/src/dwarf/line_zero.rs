@@ -9,9 +9,10 @@ use object::{Object, ObjectSection};
 
 use super::Lines;
 
-/// In the functions with the address ranges `functions`, gives each row of line 0 the line of the
-/// row before it, if execution runs on from that row and no jump of the function leads into the row
-/// of line 0. Other rows stay without a line.
+/// Completes the line table for code to which the compiler gave no line (line 0), in the functions
+/// with the address ranges `functions`. A row of line 0 gets the line of the row before it if
+/// execution always comes from there: it runs on from that row, and no jump of the function leads
+/// into the row of line 0.
 pub(super) fn inherit<'a>(
     lines: &mut Lines,
     file: &object::File<'_>,
@@ -35,8 +36,9 @@ pub(super) fn inherit<'a>(
     }
 }
 
-/// Does what [`inherit`] does in one function, whose `code` begins at the address `start`; `rows`
-/// are the function's rows of the line table.
+/// Gives rows of line 0 in one function the line of the row before them, if execution runs on from
+/// that row and no jump of the function leads into the row of line 0. `rows` are the indices of the
+/// function's rows in `lines`; its machine code is `code`, which begins at the address `start`.
 fn inherit_in(lines: &mut Lines, rows: Range<usize>, code: &[u8], start: u64) {
     let all: Vec<Instruction> = Decoder::with_ip(64, code, start, DecoderOptions::NONE)
         .into_iter()

@@ -7,7 +7,8 @@ use gimli::{Encoding, Evaluation, EvaluationResult, Expression, LittleEndian, Lo
 
 use super::Bytes;
 
-/// Where a variable was found by its DWARF location expression.
+/// Where a variable was found by its DWARF location expression: in memory, in a register, or
+/// nowhere, with a known value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The variable is in memory, at this address.
@@ -39,7 +40,7 @@ pub trait Context {
     }
 
     /// Returns the address, in the process, of the thread-local variable at `offset` in the
-    /// program's thread-local memory.
+    /// program's thread-local memory; `None` where that is not known, as by default.
     fn thread_local(&mut self, _offset: u64) -> Option<u64> {
         None
     }
@@ -50,7 +51,7 @@ pub trait Context {
     }
 
     /// Returns the value that the DWARF expression `_expression` had when the frame's function was
-    /// entered; `None` where it is unknown.
+    /// entered; `None` where it is unknown, and by default.
     fn at_entry(&mut self, _expression: &[u8]) -> Option<u64> {
         None
     }

@@ -87,7 +87,8 @@ pub struct Declared {
     pub function: String,
 }
 
-/// A call in a function, with the values of its parameters as the caller knows them.
+/// A call in the code of a function, with what debug information says of the values that the caller
+/// passes.
 #[derive(Clone, Debug)]
 pub struct CallSite {
     /// Address of the instruction after the call, in the file.
@@ -198,7 +199,7 @@ impl DebugInfo {
         reading.finish(&file)
     }
 
-    /// Returns the function that contains `pc`, an address in the file.
+    /// Returns the function that contains `pc`, an address in the file; `None` if none does.
     pub fn function(&self, pc: u64) -> Option<&Function> {
         let behind = self
             .by_address
@@ -360,7 +361,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Records a function that has code, or that is only declared.
+    /// Records the function of a debug entry, if it has code or is only declared, and makes it the
+    /// function that is `around` the entries inside.
     fn subprogram(
         &mut self,
         unit: usize,
@@ -562,8 +564,9 @@ impl Reading<'_> {
         Ok(located)
     }
 
-    /// Returns an expression with its first operation, an index into the table of addresses,
-    /// replaced by the address or constant of that index; other expressions unchanged.
+    /// Rewrites a DWARF expression whose first operation refers by an index to the table of
+    /// addresses (`DW_OP_addrx`, `DW_OP_constx`): puts the address or constant itself in its place.
+    /// Other expressions, and those with an unknown index, are returned unchanged.
     fn with_addresses(&self, unit: &Unit<Bytes>, expression: &[u8]) -> Arc<[u8]> {
         // DW_OP_addrx becomes DW_OP_addr, DW_OP_constx becomes DW_OP_const8u.
         let operation = match expression.first() {
@@ -619,9 +622,9 @@ impl Reading<'_> {
         Ok(found.and_then(|(unit, value)| read_types::reference(&self.units, unit, &value)))
     }
 
-    /// Returns an attribute of an entry or of the nearest of its origins that has it, with the index
-    /// of the unit in which that is; `None` if none of the first 64 has it, as damaged debug
-    /// information may lead in a circle.
+    /// Returns the attribute `name` of `entry`, or of the nearest of its origins that has it, with
+    /// the index of the unit in which it is found. `None` if none of the first 64 has it: damaged
+    /// debug information may lead in a circle. `unit` is the index of the entry's own unit.
     fn inherited_of(
         &self,
         unit: usize,

@@ -13,7 +13,8 @@ const DEEP: usize = 64;
 /// Largest depth of types within types that is read. In damaged debug information, a type may
 /// contain itself.
 const DEEPEST: usize = 128;
-/// Largest number of typedefs, pointers and arrays that are followed to a name of a type.
+/// Largest number of types without a name of their own (pointers, arrays) and typedefs that are
+/// followed, one after another, to find the name of a type.
 const MOST_NAMED: usize = 16;
 
 /// Reads types from the debug information, each only once.
@@ -31,7 +32,8 @@ pub(super) struct TypeReader {
     pending: Vec<(TypeId, usize, UnitOffset)>,
 }
 
-/// Finds the compilation unit and the entry to which an attribute of the debug information refers.
+/// Finds the entry to which an attribute of the debug information refers: returns the index of its
+/// compilation unit, and its offset in the unit; `None` if the attribute refers to none.
 pub(super) fn reference(
     units: &[Unit<Bytes>],
     unit: usize,
@@ -76,9 +78,10 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Reads a type as [`read`](TypeReader::read) does, but leaves the targets of pointers that are
-    /// nested more than [`DEEP`] types deep in `pending`. A type that is nested more than
-    /// [`DEEPEST`] types deep can only be damaged: the type `void` is returned for it.
+    /// Reads a type as [`read`](TypeReader::read) does. Of pointers that are nested more than
+    /// [`DEEP`] types deep, the targets are not read yet, but put into `pending`. A type that is
+    /// nested more than [`DEEPEST`] types deep can only be damaged: the type `void` is returned for
+    /// it.
     fn read_below(
         &mut self,
         dwarf: &Dwarf<Bytes>,
@@ -159,7 +162,8 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Makes the type `id` a `void *` for now, and notes its target to be read later.
+    /// Makes the type `id` a `void *` of `size` bytes (8 by default) for now, and notes that it is
+    /// a pointer to `target`, which is read later.
     fn leave_pending(&mut self, id: TypeId, size: Option<u64>, target: (usize, UnitOffset)) {
         let (name, size) = ("void *".to_owned(), size.unwrap_or(8));
         let shape = Shape::Pointer(Types::VOID);
@@ -338,9 +342,9 @@ impl TypeReader {
         Ok(fields)
     }
 
-    /// Gives the elements of a Rust vector their type, in the `fields` of the vector's type. The
-    /// vector's pointer leads to bytes; the type of the elements is a parameter in the vector's
-    /// entry, which is at the offset `at`.
+    /// Gives the elements of a Rust vector their type: in `fields`, those of the vector, pointers
+    /// to bytes become pointers to elements. The type of the elements is the first type parameter
+    /// in the debug entry of the vector's type, at the offset `at`.
     fn name_elements(
         &mut self,
         reader: &Reader<'_>,
@@ -363,9 +367,10 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Returns the index of a type like `of` whose pointers to bytes lead to `element` instead:
-    /// `of` itself if it is such a pointer, and its fields `inner`, `ptr` and `pointer`, also
-    /// inside each other. Returns `of` if there is no such pointer.
+    /// Returns the index of a type like `of` in which pointers to untyped bytes point to `element`:
+    /// `of` itself if it is such a pointer; if it is a record, its fields `inner`, `ptr` and
+    /// `pointer`, also those of records inside of it. Adds the changed type to the list of types;
+    /// returns `of` if nothing changes.
     fn pointing_to(&mut self, of: TypeId, element: TypeId) -> TypeId {
         let mut described = self.types.get(of).clone();
         match &mut described.shape {
@@ -392,10 +397,10 @@ impl TypeReader {
             .add(described.name, described.size, described.shape)
     }
 
-    /// Adds the fields of a Rust enumeration to `fields`: its discriminant, as an enumeration of
-    /// the variants' names, and a union of the variants' contents. Some enumerations have no
-    /// discriminant, but mark one variant by a value that is invalid in the others; then only the
-    /// content is added.
+    /// Adds the fields of a Rust enumeration of `size` bytes to `fields`: its discriminant, whose
+    /// values have the names of the variants, and a union of the contents of the variants. An
+    /// enumeration may have no discriminant, but mark one variant by a value that is invalid in the
+    /// others; then only the contents are added.
     fn variants(
         &mut self,
         reader: &Reader<'_>,
@@ -437,8 +442,9 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Adds the contents of an enumeration's variants to `fields`: a union of them if all begin
-    /// after the discriminant, which ends at `start`; else raw bytes.
+    /// Adds what the variants of an enumeration contain to `fields`. This is a union of `members`,
+    /// the variants, if all of them begin after the discriminant, which ends at `start`; else it is
+    /// the raw bytes after the discriminant. `size` is that of the enumeration in bytes.
     fn contents(&mut self, members: Vec<Field>, start: u64, size: u64, fields: &mut Vec<Field>) {
         let is_behind = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => inner.iter().all(|inner| inner.offset >= start),
@@ -586,9 +592,9 @@ impl Reader<'_> {
             .collect())
     }
 
-    /// Returns a text that tells one record from another: its name, size and source line, and of each field the
-    /// name, the offset and the name of its type. Records of two modules may share a name and the names of
-    /// their fields, and so may the records inside of two instances of a C++ template.
+    /// Returns a text by which two records are told apart: name, size and source line, and of each
+    /// field the name, the offset and the name of its type. The name alone does not suffice, since
+    /// records of two modules, or inside of two instances of a C++ template, may share it.
     fn signature(
         &self,
         at: UnitOffset,
@@ -607,9 +613,10 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    /// Returns the name of an entry's type, with a `*` before it for each nameless type (pointer or
-    /// array) and the name of each typedef on the way to it; at most a few are followed. A typedef may
-    /// have one name and two meanings, as `pointer` in two instances of a template.
+    /// Returns a text for the type of `entry`: its name, after a `*` for each nameless type
+    /// (pointer or array) on the way to it, and the name of each typedef. At most a few steps are
+    /// followed. The names of typedefs alone do not suffice: `pointer` has another meaning in each
+    /// instance of a template.
     fn name_of_type(&self, entry: &Entry) -> Result<String, gimli::Error> {
         let unit = &self.units[self.unit];
         let (mut entry, mut text) = (entry.clone(), String::new());

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use object::{Object, ObjectSymbol};
 
-/// Reads the functions of an ELF file's symbol table that have a size and are the program's own.
+/// Returns the address ranges and names of the functions that an ELF file's symbol table defines
+/// with a size, sorted by address, without `_start`.
 pub(super) fn code_symbols(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
     let symbols = file.symbols().filter(|symbol| {
         symbol.kind() == object::SymbolKind::Text && symbol.is_definition() && symbol.size() > 0

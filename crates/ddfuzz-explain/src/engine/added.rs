@@ -23,8 +23,8 @@ const ADDRESS: u8 = 0x03;
 /// Code of the first of the operations in DWARF expressions that stand for a register
 /// (`DW_OP_reg0`).
 const REGISTER: u8 = 0x50;
-/// Largest number of fields and variables for which mutants of one function are made, each of which
-/// sets one of them.
+/// Largest number of places (fields and variables) that are set by mutants of one function; each
+/// mutant sets one place.
 const PLACES: usize = 24;
 
 /// The value to which a mutant's function sets a place (a field or a global variable).
@@ -36,7 +36,8 @@ pub(crate) enum Value {
     Changed(i64),
 }
 
-/// From which address the place is counted that a mutant's function sets in addition.
+/// The address from which a place (a field or a global variable) is counted, in a mutant whose
+/// function additionally sets this place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Base {
     /// The place is counted from the address that is passed to the function in this register (DWARF
@@ -64,12 +65,14 @@ pub(crate) struct Added {
     pub name: String,
 }
 
-/// Calls of the function that have not returned: the address to which each returns, the stack
-/// pointer then, and where the set place begins.
+/// Calls of the mutated function that have not returned yet. For each: the address to which it
+/// returns, the stack pointer after the return, and the address of the variable or record that is
+/// to be set then.
 pub(super) type Pending = Vec<(u64, u64, u64)>;
 
 impl Added {
-    /// Returns what the function does in addition, as the end of a sentence.
+    /// Returns in words which assignment the mutant's function makes in addition, as the end of a
+    /// sentence: `with list->tail set to zero when it returns`.
     pub fn words(&self) -> String {
         let when = if self.at_end {
             "it returns"
@@ -84,9 +87,10 @@ impl Added {
         format!("with {} {value} when {when}", self.name)
     }
 
-    /// Acts at a stop of the process. At the function's first instruction, sets the place, or, if
-    /// it is set at the end, notes the call in `pending` and stops the process at its return. At
-    /// the return of a call in `pending`, sets the place. Elsewhere does nothing.
+    /// Makes the additional assignment at a stop of the process. At the function's first
+    /// instruction, it assigns at once or, if the assignment belongs at the end, adds the call to
+    /// `pending` and sets a breakpoint where it returns. There it assigns, and takes the call out
+    /// of `pending`. Does nothing at other stops.
     pub(super) fn apply(
         &self,
         process: &mut Process,
@@ -172,8 +176,9 @@ impl Uses {
     }
 }
 
-/// Returns how many bytes a value has that can be set, and whether it is a number that is counted
-/// up and down; `None` for values that are not set.
+/// Returns the size, in bytes, of a value of type `of`, and true if it is an integer of more than
+/// one byte, which mutants also raise and lower by one. `None` if mutants set no values of this
+/// type.
 fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
     let it = types.get(of);
     let is_number = match &it.shape {
@@ -185,7 +190,7 @@ fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
     matches!(size, 1 | 2 | 4 | 8).then_some((size, is_number))
 }
 
-/// A place that can be set, of a variable or one of its fields.
+/// A place in a variable that a mutant can set: the variable as a whole or one of its fields.
 struct Settable {
     /// Offset of the place in the variable, in bytes.
     offset: u64,
@@ -220,9 +225,10 @@ fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
     set.collect()
 }
 
-/// Returns the parameters of a function that point to records, with the registers in which they are
-/// passed. If the function gets or returns a record by value, only those parameters are returned
-/// whose registers the debug information names.
+/// Returns the parameters of a function that point to records (structures or unions), with the
+/// registers in which they are passed. Where a record is returned or passed by value, the registers
+/// of the parameters after it cannot be counted: then only those parameters are returned whose
+/// registers the debug information names.
 fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a Declared)> {
     let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
     let mut order = Some(PASSED.iter().copied());
@@ -256,9 +262,11 @@ fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a De
 }
 
 impl Engine {
-    /// Returns the mutants in which one of the functions that the failing run has called, given with
-    /// their code, sets a field of a record that is passed to it, or a global variable. Only places that the executed code reads
-    /// are set. One that the function itself writes is only set to zero when the function begins.
+    /// Returns mutants in which a function of the program makes one assignment in addition when it
+    /// begins or returns: it sets a field of a record that is passed to it, or a global variable.
+    /// `executed` are the functions that the failing run has called, with their code. Only places
+    /// that this code reads are set; those that the function itself writes are only set to zero,
+    /// when it begins.
     pub(super) fn additions(&self, executed: &[(&Function, Vec<Code>)]) -> Vec<Mutant> {
         let is_own = |function: &Function| {
             let start = function.ranges.first().map_or(0, |it| it.start);
@@ -282,9 +290,11 @@ impl Engine {
         found
     }
 
-    /// Returns the places that `function` may set in addition, those of records passed to it first:
-    /// where each begins, its field, and whether the function writes it itself. `own` has the places
-    /// that the function reads and writes, `read` those that the executed code reads.
+    /// Returns the places that mutants of `function` may set by an added statement: first fields of
+    /// records passed to it, if the executed code reads them (they are in `read`); then global
+    /// variables and their fields, if the function reads them (`own` has what it reads and writes).
+    /// Of each: where the record or variable begins, the field, and whether the function writes the
+    /// place itself.
     fn settable_places(
         &self,
         function: &Function,

@@ -14,10 +14,12 @@ use crate::dwarf::frames::STACK_POINTER;
 
 /// Largest number of instructions through which the computation of an address is followed back.
 const FOLLOWED: usize = 400;
-/// Largest cost (distance from the failure) of an instruction at which the search for a changed key
-/// begins.
+/// Maximum distance from the failure, as a cost of dependences, of the instructions at which the
+/// search for a changed key begins. A key is a field of a record by which a pointer to the record
+/// was stored, and which was changed later.
 const CLOSE: u32 = 8;
-/// Largest size in bytes of a record that is filed by one of its fields.
+/// Maximum size, in bytes, of a record for which it is checked whether a pointer to it was stored
+/// at a place that was computed from one of its fields, and whether that field was changed later.
 const RECORD: u64 = 512;
 /// Smallest number that can be the address of a record; smaller numbers are taken for other values.
 const LOWEST: u64 = 0x1_0000;
@@ -26,7 +28,8 @@ const RETURNED: u64 = 16;
 /// Distance in bytes from the stack pointer within which memory is taken for part of the stack.
 const STACK: u64 = 8 << 20;
 
-/// What is odd about an instruction of a failing run.
+/// A reason to suspect an instruction of a failing run: it changes the key of a filed record,
+/// writes to a freed block, or has helped to choose the address of the failing value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
     /// The instruction changes a field by which its record was filed in a table, and by which the
@@ -39,7 +42,8 @@ pub enum Oddity {
     ChoosesPlace,
 }
 
-/// An instruction of a recorded run of which something is odd.
+/// An instruction of a recorded run that does something odd, such as writing to freed memory, and
+/// may so be the cause of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anomaly {
     /// Index of the instruction in the recording.
@@ -55,7 +59,8 @@ struct Store {
     size: u64,
 }
 
-/// A recorded run with its dependences and its writes.
+/// A recorded run of the program, with the dependences between its instructions and the writes that
+/// they make outside of the stack.
 pub struct Observed<'a> {
     recorded: &'a Recorded,
     dependences: &'a Dependences,
@@ -81,7 +86,9 @@ fn stored(executed: &Executed) -> Option<u64> {
 }
 
 impl<'a> Observed<'a> {
-    /// A recording with its dependences; `is_user` is true for addresses of the program's own code.
+    /// Makes, of a recorded run, what the search for odd instructions needs. `dependences` says
+    /// which instructions depend on which, `is_user` whether an address is in the program's own
+    /// code.
     pub fn new(
         recorded: &'a Recorded,
         dependences: &'a Dependences,
@@ -111,10 +118,10 @@ impl<'a> Observed<'a> {
         found
     }
 
-    /// Finds the instructions that chose the address to which the failing value was written: the
-    /// nearest one that computed a part of that address in a function which returned before the
-    /// write, and the conditional jump that led to this one. Finds nothing if the failing value was
-    /// computed after the write, and not only copied.
+    /// Finds why the failing value was written to this address: the nearest instruction that
+    /// computed a part of the address, in a function that had returned before the write, and the
+    /// conditional jump that led to it. Empty if there is none, if the value was 0, or if the
+    /// failing value was computed from the written one and not just copied.
     fn chosen_place(&self, order: &[Reached]) -> Vec<Anomaly> {
         let nearest = order.iter().take_while(|it| it.cost == 0);
         let values = nearest.filter(|it| it.how == Dependence::Value);
@@ -155,8 +162,8 @@ impl<'a> Observed<'a> {
         Some(&self.stores[found])
     }
 
-    /// Returns the instructions `first` and those that made the values which they use, and so on,
-    /// the nearest ones first; at most [`FOLLOWED`].
+    /// Returns the instructions `first`, those that made the values that these use, and so on,
+    /// nearest first; at most [`FOLLOWED`].
     fn makers(&self, first: Vec<usize>) -> Vec<usize> {
         let mut rest = VecDeque::from(first);
         let (mut known, mut found) = (HashSet::new(), Vec::new());
@@ -181,9 +188,10 @@ impl<'a> Observed<'a> {
             .collect()
     }
 
-    /// Finds the first change of a key. A pointer to a record is written to an address that was
-    /// computed from a field of the record (its key); the failure depends on that pointer; later,
-    /// an instruction changes the field.
+    /// Finds an instruction that changes the key of a record after the record was filed by it. A
+    /// record counts as filed if a pointer to it, on which the failure depends, was written to an
+    /// address that was computed from a field of the record (the key). `None` if no instruction
+    /// later changes such a field.
     fn changed_key(&self, order: &[Reached]) -> Option<Anomaly> {
         let close = order.iter().take_while(|it| it.cost <= CLOSE);
         for filed in close.filter_map(|it| self.store_of(it.at)) {
@@ -221,7 +229,8 @@ impl<'a> Observed<'a> {
         None
     }
 
-    /// Finds the first write of the program to a heap block that was freed and not allocated again.
+    /// Finds the first instruction of the program that writes to a heap block after the block was
+    /// freed and before it is allocated again; `None` if there is none.
     fn freed_write(&self) -> Option<Anomaly> {
         let mut live: HashMap<u64, u64> = HashMap::new();
         let mut freed: Vec<(u64, u64)> = Vec::new();

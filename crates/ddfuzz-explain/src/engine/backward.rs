@@ -6,17 +6,20 @@ use std::collections::{BinaryHeap, HashMap};
 use super::dependence::{Dependence, Dependences, is_copy};
 use super::recorded::Recorded;
 
-/// Cost of a step back from a computed number to the numbers from which it was computed.
+/// Cost of a step back from a computed number to the numbers from which it was computed. The
+/// instructions with the smallest sums of costs count as the nearest to the failure.
 const COMPUTED: u32 = 2;
 /// Cost of a step back from a value to the instruction that made the address from which the value
-/// was read.
+/// was read; the costs of all steps add up to the distance from the failure.
 const ADDRESSED: u32 = 4;
-/// Cost of a step back from an instruction to the conditional jump or call that led to it.
+/// Cost of a step back from an instruction to the conditional jump or call that led to it. The
+/// instructions with the smallest sums of costs count as the nearest to the failure.
 const DECIDED: u32 = 6;
 /// Largest number of instructions that are collected as those on which a failure depends.
 const VISITED: usize = 60_000;
 
-/// An instruction on which a failure depends.
+/// An instruction on which a failure depends, with its distance from the failure and the step that
+/// leads from it towards the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// Index of the instruction in the recording.
@@ -30,9 +33,10 @@ pub struct Reached {
     pub how: Dependence,
 }
 
-/// Returns the instructions on which those of `seeds` depend, directly and indirectly, by the
-/// dependences `found`; the ones with the lowest costs first. The jumps and calls that led to the
-/// seeds themselves are left out.
+/// Returns the instructions on which those with the indices `seeds` depend, directly and
+/// indirectly, by the dependences `found`. They are in the order of their costs, that is, their
+/// distances from the seeds, the nearest first. The jumps and calls that led to the seeds
+/// themselves are left out.
 pub fn backward(recorded: &Recorded, found: &Dependences, seeds: &[usize]) -> Vec<Reached> {
     let mut heap = BinaryHeap::new();
     let mut costs: HashMap<usize, u32> = HashMap::new();

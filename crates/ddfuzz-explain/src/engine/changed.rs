@@ -17,7 +17,8 @@ use super::{Ending, Engine, EngineError, Side};
 /// there; later arrivals are not counted.
 const ARRIVALS: usize = 2_000;
 
-/// What the changed instruction of a recorded run does in place of its usual effect.
+/// What the changed instruction of a recorded run does in place of its usual effect: a jump goes
+/// the other way, or the instruction does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The conditional jump goes the other way.
@@ -26,7 +27,8 @@ pub(crate) enum Change {
     LeftOut,
 }
 
-/// The result of a run of the failing input in which one instruction was changed.
+/// How a run of the failing input has gone on after one instruction was skipped or decided the
+/// other way.
 pub(crate) struct ChangedRun {
     /// How the changed run ends.
     pub ending: Ending,
@@ -124,9 +126,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the address of the statement that makes a decision, and those of the calls that led
-    /// to it, innermost first; only the statement if the run does not come to the decision again.
-    /// `jumps` has the conditional jumps by address.
+    /// Makes a run up to a decision, and returns the addresses, in the program's own code, of the
+    /// statement that decides and of the calls that led to it, innermost first. If the run does not
+    /// come to the decision, returns the statement only. `jumps` has the conditional jumps by
+    /// address.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -200,8 +203,8 @@ impl Engine {
         }
     }
 
-    /// Lets a run go on to its end, and counts in `arrivals` how often it reaches the statement at
-    /// the address `failing`.
+    /// Lets a run go on to its end and returns how it ended. Counts in `arrivals`, up to
+    /// [`ARRIVALS`], how often the run reaches the statement at the address `failing`.
     fn finish_counted(
         &mut self,
         process: &mut Process,

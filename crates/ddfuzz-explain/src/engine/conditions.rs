@@ -14,10 +14,11 @@ use super::process::{Process, by_number};
 use super::tests_at_point::Stand;
 use super::{Engine, EngineError};
 
-/// Largest number of executions of a condition that are observed.
+/// A condition is observed at most at this many of its executions in a run; what it did later is
+/// not known.
 const OBSERVED: usize = 16;
-/// Largest number of values, the last ones, for each of which a comparison gets another constant: if
-/// it asks which number is larger, and if it asks whether both are equal.
+/// Largest numbers of values for each of which a comparison with a constant gets another constant:
+/// the last 8 values of a comparison of order, the last 2 of a comparison for equality.
 const VALUES: [usize; 2] = [8, 2];
 
 /// A comparison with a constant, on which a condition depends.
@@ -39,7 +40,8 @@ pub(super) struct Condition {
     comparison: Option<Comparison>,
 }
 
-/// What a run has shown of a condition.
+/// What was observed of a condition's executions in one run: how it was decided, and what it
+/// compared.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     executions: usize,
@@ -51,7 +53,8 @@ struct Seen {
     values: Vec<u64>,
 }
 
-/// What a run executes: which of the addresses that were observed, and what its conditions compared.
+/// What was observed in one run: which of the given addresses it executed, how its conditions were
+/// decided, and what they compared.
 #[derive(Default)]
 pub(super) struct Profile {
     executed: HashSet<u64>,
@@ -60,8 +63,8 @@ pub(super) struct Profile {
     comparisons: HashMap<u64, u64>,
 }
 
-/// Returns whether a condition is met if `value` was compared with `constant`, numbers of `size`
-/// bytes; `None` for conditions that are no order of the two.
+/// Returns whether the condition of a jump is met after `value` was compared with `constant`,
+/// numbers of `size` bytes; `None` if the condition is not one of equal, less or greater.
 fn is_met(code: ConditionCode, value: u64, constant: u64, size: usize) -> Option<bool> {
     let unused = 64 - 8 * size as u32;
     let (one, other) = (value << unused, constant << unused);
@@ -99,7 +102,9 @@ impl Comparison {
         .filter(|_| is_it && matches!(size, 1 | 2 | 4 | 8))
     }
 
-    /// Returns the value that the comparison compares, at a stop of the process after it.
+    /// Returns the value that this comparison compares with its constant. `process` has stopped at
+    /// the instruction `executed` behind the comparison, by whose registers the value is found;
+    /// `None` if it cannot be read.
     fn value(&self, executed: &Executed, process: &mut Process) -> Option<u64> {
         let compared = Executed::again(self.instruction, executed.registers);
         let unused = 64 - 8 * self.size as u32;
@@ -111,14 +116,16 @@ impl Comparison {
         Some(value << unused >> unused)
     }
 
-    /// Returns the bytes of the comparison with another constant; `None` where it has no room.
+    /// Returns the machine code of this comparison with `constant` in place of its own constant;
+    /// `None` if the instruction has no room for it.
     fn with(&self, constant: u64) -> Option<Vec<u8>> {
         let by = sign_extended(constant, self.size)
             .checked_sub(sign_extended(self.constant, self.size))?;
         changed(&self.bytes, self.place, by, self.place.1 == self.size)
     }
 
-    /// Returns the constant in the bytes of a mutant of the comparison.
+    /// Returns the constant of the comparison in `bytes`, the code of a mutant that differs from
+    /// this comparison in its constant only; `None` if `bytes` are too short.
     fn constant_in(&self, bytes: &[u8]) -> Option<u64> {
         let (offset, size) = self.place;
         let mut word = [0; 8];
@@ -128,7 +135,8 @@ impl Comparison {
 }
 
 impl Code {
-    /// Returns the conditions of the code, by their addresses.
+    /// Returns all conditions (instructions that depend on the flags, such as conditional jumps) of
+    /// this machine code, by their addresses.
     pub fn conditions(&self) -> impl Iterator<Item = (u64, Condition)> {
         let all = self.all.iter().enumerate();
         let all = all.filter(|(_, (it, _))| it.condition_code() != ConditionCode::None);
@@ -146,8 +154,10 @@ impl Code {
 }
 
 impl Profile {
-    /// Returns true if a mutant may make a difference to the run, and none does the same to it that
-    /// changes less of other runs.
+    /// Returns true if the mutant is worth a run. False if the run never executes the changed code;
+    /// if the mutant would leave the observed decisions as they are; or if the mutant negates a
+    /// condition that always went one way, because another mutant, which makes the condition
+    /// constant, does the same.
     pub fn matters(&self, mutant: &Mutant) -> bool {
         let at = mutant.patch.begins();
         if !self.executed.contains(&at) {
@@ -177,9 +187,10 @@ impl Profile {
         }
     }
 
-    /// Returns mutants in which a comparison has another constant, so that the condition is decided
-    /// otherwise for one of the last values that the run compared with it: the nearest such
-    /// constant. Those that differ by one are left out: they are mutants of another kind.
+    /// Returns mutants in which a comparison has another constant. For each of the last values that
+    /// the run compared, the constant is the nearest one to the program's own with which the
+    /// condition would have been decided the other way. Constants that differ by one are left out:
+    /// mutants of another kind cover them.
     pub fn bounds(&self) -> Vec<Mutant> {
         let mut found = Vec::new();
         let mut all: Vec<&(Condition, Seen)> = self.conditions.values().collect();
@@ -212,8 +223,9 @@ impl Profile {
 }
 
 impl Condition {
-    /// Returns true if the condition was decided otherwise for one of the values seen, if the
-    /// comparison before it had the constant in `bytes`.
+    /// Returns true if a mutant of the comparison before the condition, with the constant in its
+    /// code `bytes`, decides the condition in another way for at least one of the values that the
+    /// run compared. Also true where that is unknown: no values, no comparison, or no constant.
     fn differs(&self, seen: &Seen, bytes: &[u8]) -> bool {
         let Some(comparison) = &self.comparison else {
             return true;
@@ -231,8 +243,9 @@ impl Condition {
 }
 
 impl Engine {
-    /// Observes a fork of the stopped run: which of the addresses `places` it executes, and what its
-    /// `conditions` compare. `None` where it did what cannot be followed, or was not over in time.
+    /// Observes a fork of the stopped run. Returns which of the addresses `places` it executes, and
+    /// what those of its `conditions` compare; `None` if the fork exceeded its time limit, or did
+    /// something that ddfuzz cannot trace, such as starting a thread.
     pub(super) fn profile(
         &mut self,
         stand: &mut Stand,
@@ -254,7 +267,8 @@ impl Engine {
 }
 
 impl Profile {
-    /// Notes that the run executes the instruction at which it has stopped.
+    /// Records that the run executes the instruction at which it has stopped and, if that is a
+    /// condition, how it is decided. Removes the breakpoint there once no more needs to be known.
     fn add(
         &mut self,
         process: &mut Process,
@@ -287,7 +301,8 @@ impl Profile {
 mod tests {
     use super::*;
 
-    /// The profile of a run of `code` at 0x1000, in which each condition has compared `values`.
+    /// Returns the profile of a run of `code` at 0x1000, in which each condition has compared
+    /// `values`.
     fn profile(code: &[u8], values: &[u64]) -> Profile {
         let code = Code::new(code.to_vec(), 0x1000);
         let mut profile = Profile {

@@ -33,17 +33,18 @@ const POINTS: [usize; 3] = [100, 20, 4];
 const NEAR: u64 = 4096;
 /// Number of bits of an address that a program can use.
 const ADDRESS_BITS: u32 = 47;
-/// Largest number of calls given for an instruction about which something is odd.
+/// Maximum number of addresses reported for an instruction that does something unusual: those of
+/// the calls that led to it.
 const CALLERS: usize = 3;
-/// Largest number of conditions of one function of a standard library whose compared values are
-/// followed back.
+/// Largest number of conditions in one function of a standard library of which the compared values
+/// are followed back to where they were made.
 const CONDITIONS: usize = 4;
 /// Number of the register in which a function of the C library takes the length of what it copies
 /// or fills.
 const LENGTH: usize = ARGUMENTS[2];
-/// Largest number of instructions that a run may execute after the last one of the program's own
-/// code, for the run's last instruction to count as the one that failed. After more of them, the
-/// last one of the program's own code counts as that.
+/// Maximum number of instructions that a run may execute in libraries after the last one of the
+/// program's own code, for its very last instruction to count as the one that failed. If there are
+/// more, the last one of the program's own code counts instead.
 const ENDING_STEPS: usize = 2000;
 
 /// Returns true if the call `call` of a library's function has failed because its length was too
@@ -58,10 +59,11 @@ fn is_long(call: &Executed, fault: u64) -> bool {
     distances.any(|distance| (NEAR..length).contains(&distance))
 }
 
-/// Returns the values of which one may have made the instruction `last` crash: a divisor, the
-/// registers of an address, the arguments of a library's function that are close to the faulting
-/// address `fault`, or the address that was called, if there is no code. `fault` is `None` where
-/// the processor does not report it, as for an address that no memory can have.
+/// Returns the values (registers or memory) of which one is probably wrong, because the instruction
+/// `last` crashed by it: a divisor, the registers of an address, the arguments of a library's
+/// function that are close to the faulting address `fault`, or an address that was called though no
+/// code is there. `fault` is `None` where the processor does not report it, as for an address that
+/// no memory can have.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {
         return last.operands();
@@ -112,7 +114,8 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     registers.into_iter().map(Value::Register).collect()
 }
 
-/// An instruction of a failing run about which something is odd, with the result of a test.
+/// An instruction of a failing run about which something is odd, and whether the run still fails
+/// when the instruction is skipped or decided the other way.
 pub(crate) struct Odd {
     /// What is odd about the instruction.
     pub oddity: Oddity,
@@ -123,8 +126,8 @@ pub(crate) struct Odd {
     pub tested: bool,
 }
 
-/// What a recording of the whole failing run shows: odd instructions, and on what the failure
-/// depends.
+/// What a recording of the whole failing run shows: instructions that do something odd, such as a
+/// write to a freed block, and instructions on which the failure depends.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The instructions of the run about which something is odd.
@@ -172,8 +175,9 @@ impl Engine {
         Ok(Some(found))
     }
 
-    /// Returns the values by which a recorded run has failed, the address of the instruction that
-    /// uses them, and the index of the last instruction in the program's own code; `None` where
+    /// Returns the values by which a recorded run has failed (such as a bad address, or what was
+    /// compared before the program ended itself), the address of the instruction at which it
+    /// failed, and the index of the last instruction in the program's own code. `None` where
     /// nothing is recorded.
     fn failing_values(
         &self,
@@ -209,10 +213,11 @@ impl Engine {
         Some((used, of, own.unwrap_or(last)))
     }
 
-    /// Returns what the recording of the whole failing run shows: odd instructions, and of each
-    /// function the nearest ones on which the failure depends. Nothing where the run was not
-    /// recorded. Each odd instruction is tested in a run that may take `limit`; `averts` is true
-    /// for an end without failure.
+    /// Returns what the recording of the whole failing run shows: instructions that do something
+    /// unusual (such as a write to freed memory), and for each function the instructions nearest to
+    /// the failure on which it depends. Each unusual instruction is also tested: a run, which may
+    /// take `limit`, leaves it out or decides it the other way, and `averts` tells from the run's
+    /// end whether it did not fail. Empty if the run was not recorded.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -282,9 +287,10 @@ impl Engine {
         self.whole.slice.clone()
     }
 
-    /// Returns addresses of instructions of `order` (those on which the failure depends, the
-    /// nearest first): of each of the program's functions the first one that computes a number and
-    /// the first conditional jump; of a function without either, the first one.
+    /// Chooses from `order`, the instructions on which the failure depends, nearest first, at most
+    /// two of each function of the program: the first that computes a number, and the first
+    /// conditional jump; or, if it has neither, its first one in `order`. Returns their addresses,
+    /// nearest first.
     fn nearest(&self, whole: &Recorded, order: &[Reached]) -> Vec<u64> {
         let (mut known, mut functions) = (HashSet::new(), HashSet::new());
         let mut nearest = Vec::new();
@@ -312,10 +318,11 @@ impl Engine {
         nearest.into_iter().map(|it| it.1).collect()
     }
 
-    /// Returns the indices, in `executed`, of the comparisons by which a program decided to end
-    /// itself. One is the last comparison of the program's own code before the instruction `own`,
-    /// which called a function of a standard library (such as a check of an index). The others are
-    /// in that function, between `own` and the run's last instruction `end`.
+    /// Returns the indices, in the recorded instructions `executed`, of the comparisons by which a
+    /// program decided to end itself. The instruction `own` of its own code called a function of a
+    /// standard library, such as a check of an index, and `end` is the last instruction of the run.
+    /// Returned are the last comparison of the program's own code before `own`, and those in the
+    /// called function before `end`.
     fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
         let function = |at: &usize| {
             let pc = executed[*at].pc().wrapping_sub(self.bias);
@@ -344,9 +351,10 @@ impl Engine {
         found
     }
 
-    /// Returns the recorded instruction that has written past the end of the heap block `block`, or
-    /// the call of the library's function that has; `None` if a second run does not make that
-    /// write. `points` are the points (statement executions) of the failing run.
+    /// Returns the recorded instruction of the failing run, with its recording, that has written
+    /// past the end of the heap block `block`; the call if a library's function has. `None` if the
+    /// run, made again, does not make that write. `points` are the points (statement executions) of
+    /// the failing run.
     fn writes_behind(
         &mut self,
         points: &[Point],

@@ -10,16 +10,18 @@ use super::run::Pace;
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side};
 
-/// Number of conditions that are decided the other way in forks of one run.
+/// Number of conditions that are tested in one round: in forks of the same stopped run, each of
+/// which decides one condition the other way.
 const ROUND_OF_TESTS: usize = 60;
-/// Largest number of runs of the failing input that are made, each with forks in which conditions
-/// are decided the other way.
+/// Largest number of runs of the failing input in which conditions are tested: from each of these
+/// runs, forks are made that decide one condition the other way.
 const ROUNDS: usize = 5;
 /// The search for conditions ends when runs with another decision did not end in time for so many
 /// different jumps.
 const HANGING: usize = 8;
 
-/// A condition of the failing run whose other decision lets it end well.
+/// A condition of the failing run that averts the failure when it is decided the other way, found
+/// by trying all conditions of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Critical {
     /// The decision that averts the failure when it is made the other way.
@@ -38,14 +40,14 @@ pub(crate) struct Critical {
 
 /// Largest number of conditions that a search for critical predicates returns.
 const FOUND: usize = 6;
-/// Number by which the place of a decision in the order of tests moves back for each later
-/// execution of the same jump. It also moves back by 1 each time that the number of events which
-/// depend on the decision doubles.
+/// Weight of repeated executions in the order in which decisions are tested: each later execution
+/// of the same jump moves a decision back by this number, each doubling of the number of events
+/// that depend on the decision by 1.
 const ROUND: usize = 4;
 
-/// Returns the decisions of a run in the order in which they are tried: later executions of a jump
-/// before earlier ones, and decisions on which few events depend before others, compared by the
-/// order of magnitude.
+/// Returns the decisions of a run in the order in which they are tried. A decision comes the later,
+/// the more often its jump is executed after it, and the more events depend on it: each later
+/// execution counts as much as [`ROUND`] doublings of the number of events.
 fn in_order(decisions: &[Decision]) -> Vec<Decision> {
     let mut rounds: HashMap<u64, usize> = HashMap::new();
     let mut ranked: Vec<(usize, Decision)> = Vec::new();
@@ -72,14 +74,13 @@ impl Critical {
 }
 
 impl Engine {
-    /// Finds the conditions of the failing run that avert the failure when decided the other way,
-    /// one for each source line. They are sorted: those with which the run still reaches the
-    /// failing statement come before the others; in both halves, those with which the run exits
-    /// with status 0 come first. After that, those of the first half are sorted by how few events
-    /// depend on them. Those of the second half come first if the run's output begins as that of
-    /// the failing run, and then the last one in time comes first, because it guards the failing
-    /// statement. `averts` is true for the end of a run without failure, `points` are the points
-    /// (statement executions) of the failing run, `limit` is the time limit of a test.
+    /// Finds conditions of the failing run that avert the failure when decided the other way: one
+    /// for each source line, at most [`FOUND`]. First come those after which the failing statement
+    /// is still reached, sorted by how few events depend on them; then the others, sorted by
+    /// whether the output begins as that of the failing run, the latest condition first. In both
+    /// halves, those that let the run exit with status 0 come first. `averts` tells whether a run
+    /// that ends so did not fail, `points` are the points of the failing run, and `limit` is the
+    /// time limit of a test.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -11,7 +11,7 @@ use libc::user_regs_struct;
 use super::run::{Next, Pace, Run};
 use super::{Engine, EngineError, Point, Side};
 
-/// Largest number of executions of one jump, or of one statement, that are recorded.
+/// Of one jump, and of one statement, only the first executions, up to this number, are recorded.
 const EXECUTIONS: u64 = 1_000;
 /// Largest number of events of a run that are recorded: executions of jumps, and of statements.
 const EVENTS: usize = 20_000;
@@ -60,8 +60,8 @@ impl Jump {
         self.instruction.flow_control() == FlowControl::Return
     }
 
-    /// Returns `registers` changed so that the run goes on with the other decision: at the other
-    /// address after a jump, or with the returned 0 and 1 exchanged.
+    /// Returns `registers` changed so that the run takes the other decision: continues at the other
+    /// address after a jump, or has 1 in place of a returned 0, or the other way round.
     pub fn otherwise(&self, registers: &user_regs_struct) -> user_regs_struct {
         match self.returns() {
             true => user_regs_struct {
@@ -149,10 +149,10 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     conditional.map(jump).collect()
 }
 
-/// Returns for each of `events` (address and stack pointer) the number of later events that depend
-/// on it; 0 for an event that is none of `jumps`. The events after a jump depend on it up to the
-/// first one that is in a caller, or that is in the same function call and outside of the code
-/// which the jump skips or not.
+/// Returns, for each of `events` (address and stack pointer), how many later events depend on it; 0
+/// for an event that is no execution of one of `jumps`. The events that follow a jump depend on it
+/// until the first one in a calling function, or in the same function call outside of the code of
+/// which the jump decides whether it is executed.
 fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
     let mut found = vec![0; events.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -176,8 +176,8 @@ fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
 }
 
 impl Engine {
-    /// Finds the conditional jumps and returns, by address, in the program's own functions to which
-    /// the points of a run belong.
+    /// Finds the conditional jumps and returns in those functions of the program itself that are
+    /// executed at the points `points` of a run. Returns them by their addresses.
     pub(super) fn jumps(&self, run: &mut Run, points: &[Point]) -> HashMap<u64, Jump> {
         let mut functions: Vec<&Range<u64>> = Vec::new();
         for point in points {
@@ -266,8 +266,9 @@ impl Engine {
         Ok((found, jumps))
     }
 
-    /// Returns the address of the last statement that a function call executed before it returned,
-    /// on another line than the return; the last of `events` is that return.
+    /// Returns the address of the statement after which a function call returned: the last
+    /// statement of this call on another source line than the return; if there is none, the return
+    /// itself. The last of `events` is that return, 0 is returned if there are no events.
     fn returning(&self, events: &[Event]) -> u64 {
         let Some((end, before)) = events.split_last() else {
             return 0;
@@ -288,8 +289,9 @@ impl Engine {
             .map_or(end.pc, |it| it.pc)
     }
 
-    /// Executes the instruction at which a run has stopped at a breakpoint. A conditional jump is
-    /// not stepped over: the program counter is set to where the flags lead.
+    /// Lets a run that has stopped at a breakpoint execute the instruction there. Of a conditional
+    /// jump, computes the target from the flags and sets the program counter to it, so that the
+    /// breakpoint need not be removed for a step.
     pub(super) fn pass(
         &self,
         run: &mut Run,

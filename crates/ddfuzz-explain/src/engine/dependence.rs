@@ -14,21 +14,23 @@ use super::library::LibraryCall;
 use super::recorded::Recorded;
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-/// Stands in place of an index for an unknown instruction.
+/// Stands for "unknown" where the index of an instruction in the recording is stored.
 const NONE: u32 = u32::MAX;
 /// Number of registers that are followed: the general ones, 32 of vectors, and the flags.
 const FOLLOWED: usize = REGISTERS + 33;
-/// Index of the flags among the registers that are followed.
+/// Index of the processor's flags among the registers whose dependences are followed.
 const FLAGS: usize = REGISTERS + 32;
-/// Largest number of bytes of one memory access of which dependences are recorded.
+/// Number of bytes at the beginning of one memory access for which dependences are recorded;
+/// further bytes of a larger access (such as a copy by one instruction) are ignored.
 const WIDEST: u64 = 4096;
-/// Number of bytes at a pointer argument on which the result of a library's function is taken to
-/// depend.
+/// The result of a library's function is taken to depend on this many bytes behind each of its
+/// pointer arguments.
 const SEEN: u64 = 8;
 /// DWARF number of the frame pointer.
 const FRAME_POINTER: usize = 6;
 
-/// How an instruction depends on an earlier one.
+/// How an instruction depends on an earlier one: by a value that it uses, by the address at which
+/// it accesses memory, or because a jump or call led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dependence {
     /// The instruction uses a value that the earlier one has made.
@@ -40,7 +42,8 @@ pub enum Dependence {
     Control,
 }
 
-/// The dependences of all instructions of a recorded run, by their indices.
+/// On which earlier instructions each instruction of a recorded run depends: for a value that it
+/// uses, for an address, or because a jump led to it. Instructions are given by their indices.
 #[derive(Default)]
 pub struct Dependences {
     /// For each instruction, the index in `edges` after its last dependence.
@@ -60,8 +63,8 @@ impl Dependences {
         pass.found
     }
 
-    /// Returns the instructions on which the instruction `at` depends directly, and how it depends
-    /// on each.
+    /// Returns the earlier instructions on which the instruction with the index `at` depends
+    /// directly, by their indices, and how it depends on each.
     pub fn from(&self, at: usize) -> &[(u32, Dependence)] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.edges[start as usize..self.ends[at] as usize]
@@ -235,7 +238,8 @@ impl Pass {
         self.enter_or_leave(executed, at, recorded);
     }
 
-    /// Makes an instruction depend on the jump that led to it, or else on the call of its function.
+    /// Records that the present instruction depends on the conditional jump that decided on its
+    /// execution or, without one, on the call of its function.
     fn control(&mut self, executed: &Executed) {
         let pc = executed.pc();
         let frame = self.frames.last_mut();
@@ -248,8 +252,9 @@ impl Pass {
         self.depend(by, Dependence::Control);
     }
 
-    /// Records a call, a return, or a jump of the program's own code: which function is executed,
-    /// and on which code a jump decides.
+    /// Records what the executed instruction, if it is a call, a return or a jump of the program's
+    /// own code, means for later ones: which function they belong to, and whether they run because
+    /// of a jump. `at` is the index of the instruction in the recording.
     fn enter_or_leave(&mut self, executed: &Executed, at: usize, recorded: &Recorded) {
         let it = &executed.instruction;
         match it.flow_control() {
@@ -288,8 +293,9 @@ impl Pass {
         }
     }
 
-    /// Adds the dependences of a call of a library's function, and records what the function
-    /// writes.
+    /// Adds the dependences of the call of a library's function at the index `at`: on the registers
+    /// of its arguments and on the memory to which they point, as `call`, the kind of function,
+    /// says. Records the memory that the function writes.
     fn call(&mut self, recorded: &Recorded, at: usize, call: LibraryCall) {
         let executed = &recorded.executed[at];
         let by = at as u32;

@@ -10,9 +10,11 @@ use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::REGISTERS;
 
-/// Largest number of calls of `free` in a run among which the early one is searched for.
+/// Maximum number of calls of `free` in a run, for the search for the call that frees a block too
+/// early; a run with more calls is not searched.
 const MOST_CALLS: u64 = 20_000;
-/// Largest number of successive calls of `free` that are made to do nothing together.
+/// Largest number of successive calls of `free` that one run leaves out together, to find calls
+/// without which the run does not fail.
 const TOGETHER: u64 = 4;
 /// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
@@ -106,9 +108,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns the first use of the block that the failing run frees by its `nth` call of `free`
-    /// (from 1): addresses in the program's own code of the use and of the calls that led to it,
-    /// innermost first; empty where none is seen. `None` if that call does not return.
+    /// Searches the first use of the block that the failing run frees by its `nth` call of `free`
+    /// (from 1). Returns the address of the use and those of the calls that led to it, innermost
+    /// first; only those in the program's own code. Empty if no use is seen; `None` if the call of
+    /// `free` does not return.
     fn used_after_free(&mut self, nth: u64) -> Result<Option<Vec<u64>>, EngineError> {
         let Some((mut run, free)) = self.before_free()? else {
             return Ok(Some(Vec::new()));
@@ -147,11 +150,11 @@ impl Engine {
         }
     }
 
-    /// Executes a run one instruction at a time up to the first one in the program's own code that
-    /// accesses `memory`, or passes an address in it to a library's function that declares the
-    /// parameter. Returns the addresses of that instruction and of the calls that led to it,
-    /// innermost first. Empty where no such use comes before a library's function returns an
-    /// address in `memory`, as `malloc` does when it reuses a block.
+    /// Steps through a run, one instruction at a time, up to the first use of `memory` by the
+    /// program's own code: an access, or a call of a library's function with an argument, declared
+    /// there, that points into `memory`. Returns the addresses of this instruction and of the calls
+    /// that led to it, innermost first. Empty if the run ends before, or a library's function first
+    /// returns an address in `memory`, as `malloc` does when it reuses a block.
     pub(super) fn first_use(
         &mut self,
         run: &mut Run,

@@ -52,8 +52,8 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     found
 }
 
-/// A heap block after which the word in which the allocator keeps the next block's size was
-/// overwritten.
+/// A heap block past whose end the program has written: it has overwritten the word behind the
+/// block, in which the allocator keeps the size of the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
     /// Address at which the heap block begins.
@@ -62,9 +62,10 @@ pub struct Damaged {
     pub word: u64,
 }
 
-/// Returns the first heap block after which the allocator's size field is no valid size, or says
-/// that the block is freed, and its size does not stand before the field as it does then; `None`
-/// where all are valid, or the heap is not that of glibc's allocator.
+/// Returns the first heap block that was overwritten past its end, as the size field of the
+/// allocator after it shows: it is no valid size, or it says that the block is freed although the
+/// block's size does not stand before the field, where the allocator writes it when it frees a
+/// block. `None` where all size fields are valid, or the heap is not that of glibc's allocator.
 pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     let mapping = maps.iter().find(|it| it.path.as_os_str() == "[heap]")?;
     let length = (mapping.end - mapping.start).min(LARGEST);
@@ -149,7 +150,8 @@ impl Heap {
         (size >= 32 && size.is_multiple_of(16) && size <= end - at).then_some(size)
     }
 
-    /// Returns true if the chunks from an address on fill the heap exactly.
+    /// Returns true if the chunks of the heap, of which the first begins at the address `at`, end
+    /// exactly where the heap ends, as in an undamaged heap.
     fn fills(&self, mut at: u64) -> bool {
         let end = self.start + self.image.len() as u64;
         while at < end {
@@ -161,10 +163,10 @@ impl Heap {
         at == end
     }
 
-    /// Returns the chunks of the heap without the last one (address, size, whether in use), and the
-    /// address of the last one. Appends their size fields to `headers`. A chunk whose size field
-    /// was overwritten is taken to end at the first address from which on valid chunks fill the
-    /// heap.
+    /// Returns the chunks (address, size, whether in use) into which the allocator has divided the
+    /// heap, except for the last one, and the address of the last one, `None` if there is none.
+    /// Appends their size fields to `headers`. A chunk whose size field was overwritten is taken to
+    /// end at the first address from which on valid chunks fill the heap.
     fn chunks(&self, headers: &mut Vec<Header>) -> (Vec<(u64, u64, bool)>, Option<u64>) {
         let end = self.start + self.image.len() as u64;
         let (mut chunks, mut at) = (Vec::new(), self.start);
@@ -240,7 +242,8 @@ impl Heap {
     }
 
     /// Adds to `freed` the small freed chunks (fast bins) of glibc's main arena. The arena is found
-    /// because it has the address `top` of the heap's last chunk.
+    /// in the C library's writable memory (`maps`) because it holds `top`, the address of the
+    /// heap's last chunk.
     fn fast_bins(&self, top: u64, maps: &Maps, memory: &mut dyn Memory, freed: &mut HashSet<u64>) {
         /// Offset, in glibc's arena, of its pointer to the last chunk.
         const TOP: u64 = 96;

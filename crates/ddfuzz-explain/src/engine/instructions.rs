@@ -57,8 +57,8 @@ impl Executed {
         (!instruction.is_invalid()).then(|| Executed::again(instruction, registers))
     }
 
-    /// Returns `instruction`, decoded before, as executed with the values `registers` of the
-    /// registers.
+    /// Makes the record of one execution of `instruction`, which was decoded before, with the
+    /// values `registers` of the registers.
     pub(super) fn again(instruction: Instruction, registers: [u64; REGISTERS]) -> Executed {
         Executed {
             instruction,
@@ -157,8 +157,9 @@ impl Executed {
         })
     }
 
-    /// Returns address and size in bytes of the first memory access of the instruction for whose
-    /// kind (such as a read) `is_such` is true; `None` if there is none.
+    /// Returns the address and the size in bytes of an access that the instruction makes to memory:
+    /// the first one of a kind (such as a read) for which `is_such` returns true. `None` if there
+    /// is none.
     fn memory(&self, is_such: fn(OpAccess) -> bool) -> Option<(u64, u64)> {
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&self.instruction);
@@ -166,10 +167,10 @@ impl Executed {
         Some((self.address(found)?, size(found.memory_size())))
     }
 
-    /// Returns true if the instruction calls a library's function that writes to `memory`, and
-    /// false if the function does not, or if the instruction is no such call. `None` if that is not
-    /// known. Memory in the frames of callers counts as not written if no argument points there or
-    /// close before it.
+    /// Returns true if the instruction calls a library's function that writes to `memory`, false if
+    /// it calls none that does. `None` if that is not known. An unknown function is taken not to
+    /// write to the stack frames of its callers, unless an argument points to `memory` or to a
+    /// place shortly before it.
     pub(super) fn library_writes(&self, memory: Value) -> Option<bool> {
         let Some(call) = self.library else {
             return Some(false);
@@ -209,7 +210,8 @@ impl Executed {
         used.any(|it| is_write(it.access()) && general(it.register()) == Some(register))
     }
 
-    /// Returns address and size in bytes of the memory that the instruction reads.
+    /// Returns address and size in bytes of the memory that the instruction reads; `None` if it
+    /// reads none.
     pub fn read(&self) -> Option<(u64, u64)> {
         self.memory(is_read)
     }
@@ -254,8 +256,8 @@ impl Executed {
         }
     }
 
-    /// Returns true if `value` is a register that holds a frame's address, and not a value of the
-    /// program.
+    /// Returns true if `value` is the stack pointer, or the frame pointer while it leads to the
+    /// stack: such a register holds an address of a frame and no value of the program.
     pub fn is_of_frame(&self, value: Value) -> bool {
         let stack = self.registers[usize::from(STACK_POINTER)];
         match value {
@@ -298,9 +300,9 @@ impl Executed {
         registers.into_iter().filter_map(general).collect()
     }
 
-    /// Returns the places from which the instruction computes the value that it writes: the
-    /// operands that it reads; for `lea`, which only computes an address, the registers of that
-    /// address.
+    /// Returns the places (registers and memory) whose values the instruction uses to compute what
+    /// it writes: the operands that it reads or, of `lea`, the registers of the address that it
+    /// computes.
     pub fn terms(&self) -> Vec<Value> {
         if self.instruction.mnemonic() == Mnemonic::Lea {
             let registers = self.address_registers().into_iter();
@@ -332,8 +334,8 @@ impl Executed {
         matches!(mnemonic, Mnemonic::Add | Mnemonic::Sub | Mnemonic::Lea)
     }
 
-    /// Returns the register (DWARF number) that the instruction increases or decreases by a
-    /// constant; `None` for other instructions.
+    /// Returns the register (DWARF number) to which the instruction adds a constant, or from which
+    /// it subtracts one, as a loop's counter; `None` for other instructions.
     pub fn counter(&self) -> Option<usize> {
         let it = &self.instruction;
         let register = it.op0_register();
@@ -354,9 +356,9 @@ impl Executed {
             && written.is_some_and(|it| self.is_write_to(it) && self.copied(it).is_none())
     }
 
-    /// Returns the places from which the instruction computes the value that it writes, as
-    /// [`terms`](Executed::terms) does; for a conditional move only the operand that was selected,
-    /// as the registers before the `next` instruction show.
+    /// Returns the places that the instruction reads to compute the value that it writes, like
+    /// [`terms`](Executed::terms). Of a conditional move, returns only the operand that it took, if
+    /// the registers before the `next` instruction show which one.
     pub fn selected_terms(&self, next: Option<&Executed>) -> Vec<Value> {
         let terms = self.terms();
         let number = general(self.instruction.op0_register());
@@ -377,8 +379,9 @@ impl Executed {
         }
     }
 
-    /// Returns the place whose value the instruction copies to the place `written`; `None` if it
-    /// computes that value, or sets that part of its destination to zero.
+    /// Returns the place from which the instruction copies the value of the place `written`. `None`
+    /// if the instruction does not copy: it computes the value, or fills these bytes of its
+    /// destination with zeros or the sign.
     pub(super) fn copied(&self, written: Value) -> Option<Value> {
         let it = &self.instruction;
         if let Some(call) = self.library {
@@ -451,14 +454,14 @@ const MOVES: [Mnemonic; 24] = [
 
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
 pub const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
-/// Number of bytes after the address in an argument that count as memory to which the argument
-/// points, and number of bytes above the stack pointer that count as the callers' frames.
+/// An argument counts as a pointer to memory that begins at most this many bytes after its value.
+/// Addresses at most this many bytes above the stack pointer count as the frames of callers.
 const NEAR: u64 = 4096;
 /// DWARF number of the register (rbp) that points to the frame in most code without optimization.
 const FRAME_POINTER: usize = 6;
 /// Largest size in bytes of a stack frame.
 const LARGEST_FRAME: u64 = 1 << 20;
-/// DWARF number of the register in which functions return their result.
+/// DWARF number of the register in which functions return their result (`rax`).
 pub const RESULT: usize = 0;
 
 /// Returns true if a called function may change the register with this DWARF number.
@@ -481,8 +484,8 @@ pub(super) fn size(size: MemorySize) -> u64 {
     (size.size() as u64).clamp(1, 64)
 }
 
-/// Returns the place that a register is: a general one as a whole, of a vector register its first
-/// eight bytes; `None` for other registers.
+/// Returns the value that an access to `register` reads or writes: the whole of a general register,
+/// the first eight bytes of a vector register; `None` for other registers.
 fn value_of(register: Register) -> Option<Value> {
     let whole = |register| Value::Part {
         register,

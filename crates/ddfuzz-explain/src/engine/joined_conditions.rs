@@ -7,8 +7,8 @@ use super::mutants::{Code, MutantKind, NOP};
 /// Largest distance, in instructions, between the jumps of two conditions that `&&` or `||` joins.
 const JOINED: usize = 24;
 
-/// Returns the condition code that differs from `condition` for equal numbers only; `None` if there
-/// is none.
+/// Returns the condition code that differs from `condition` for equal numbers only, as "at most"
+/// differs from "less"; `None` if there is none, as for "equal".
 fn boundary(condition: u8) -> Option<u8> {
     match condition {
         0x2 | 0x6 => Some(condition ^ 0x4),
@@ -105,8 +105,9 @@ impl Code {
     }
 }
 
-/// Returns the bytes of a conditional jump, now with the opposite condition and to the address
-/// `target`; `next` is the address after the jump. `None` if the target is too far away for it.
+/// Returns the bytes of the conditional jump `bytes` with the opposite condition and the target
+/// address `target`; `next` is the address after the jump. `None` if the distance to `target` does
+/// not fit into the jump.
 fn opposite_jump(mut bytes: Vec<u8>, next: u64, target: u64) -> Option<Vec<u8>> {
     let distance = target.wrapping_sub(next) as i64;
     if bytes.len() == 2 {

@@ -9,15 +9,16 @@ use super::instructions::{ARGUMENTS, Executed, Value};
 use super::process::Process;
 use crate::dwarf::frames::REGISTERS;
 
-/// Largest number of instructions of the code (the PLT stub) through which a program calls a
-/// library's function.
+/// Maximum number of instructions that are followed from a call of a library's function to the jump
+/// into the library: the code between (the PLT stub) is short.
 const STUB: usize = 3;
 /// Number of bytes at the start of a freed block in which the allocator may keep its own data.
 const FREED: u64 = 64;
 /// Largest size of an instruction, in bytes.
 const LONGEST: usize = 15;
 
-/// A call of a library's function, by what the function does to memory.
+/// A call of a library's function, by what the function does to memory: copies, fills, frees or
+/// allocates it, leaves it as it is, or may write anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LibraryCall {
     /// The function copies as many bytes as its third argument says.
@@ -174,9 +175,10 @@ impl Imports {
         Imports(named.collect())
     }
 
-    /// Returns which library's function the call instruction `call` enters, and how many parameters
-    /// it declares; `entered` is the first address outside of the program's own code, `bias` the
-    /// difference between addresses in the process and in the file.
+    /// Returns the library's function that the call instruction `call` enters, and the number of
+    /// parameters that it declares. `entered` is the first address outside of the program's own
+    /// code that is reached; `bias` is the difference between an address in the process and in the
+    /// program's file.
     pub fn called(
         &self,
         call: &Executed,

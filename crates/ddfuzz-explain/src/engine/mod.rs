@@ -62,7 +62,7 @@ use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
 use state::Modules;
 use watchdog::{Allowance, TimeLimit, Watchdog};
 
-/// One of the two runs that are compared.
+/// One of the two runs that are compared: the passing or the failing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The run that ends well.
@@ -162,7 +162,8 @@ pub struct Ending {
     pub stack: Vec<u64>,
 }
 
-/// What makes a run a failure.
+/// What makes a run a failure: a crash with a certain key, a certain exit status (with the same
+/// stack or output), or output that matches a pattern.
 #[derive(Clone, Debug)]
 pub enum Criterion {
     /// A run is a failure if it crashes with this major key, which identifies crashes of one cause.
@@ -174,7 +175,8 @@ pub enum Criterion {
     Wrong(Regex),
 }
 
-/// What two exits with the same status must have in common to count as the same failure.
+/// What two exits with the same status must have in common to count as the same failure: the stack
+/// at the exit, or the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sameness {
     /// The exits must have this stack, on which the program asked to exit: the addresses of the
@@ -336,13 +338,13 @@ impl Engine {
         })
     }
 
-    /// Returns an allowance for all of the time that is left for the whole explanation.
+    /// Returns the time limit of the whole explanation.
     pub(crate) fn whole_time(&self) -> Allowance {
         self.whole_time
     }
 
-    /// Returns an allowance of the CPU time `cpu`, and of half of the wall time that is left for
-    /// the whole explanation.
+    /// Returns a time limit for a part of the explanation: the CPU time `cpu`, and half of the wall
+    /// time that is left for the whole explanation.
     pub(crate) fn half_time(&self, cpu: Duration) -> Allowance {
         self.whole_time.part(2).within(cpu)
     }
@@ -366,8 +368,8 @@ impl Engine {
         Some((place.file, place.line))
     }
 
-    /// Returns the source file and line that [`place`](Engine::place) finds for an address in the
-    /// process, as an owned copy, by which lines can be compared.
+    /// Returns a copy of the source file and line of an address in the process, as
+    /// [`place`](Engine::place) finds them, for comparisons of lines.
     pub(crate) fn line(&self, pc: u64) -> Option<(String, u64)> {
         let place = self.place(pc);
         place.map(|(file, line)| (file.to_owned(), line))
@@ -414,7 +416,7 @@ impl Engine {
         self.sides[side as usize].1 = input;
     }
 
-    /// Returns the input of the passing or failing run.
+    /// Returns the input of one of the two runs, the passing or the failing one, as `side` says.
     pub fn input(&self, side: Side) -> &[u8] {
         &self.sides[side as usize].1
     }
@@ -442,11 +444,10 @@ fn output_file() -> io::Result<File> {
     Ok(file.into())
 }
 
-/// Returns the addresses, in the file, at which statements begin: where the line changes, in
-/// functions with debug information, after their first instructions. Statements are not split, so
-/// that no result is in a register that no variable describes. Statements of a standard library
-/// count only where the program has no others. Without debug information these are the starts of
-/// functions.
+/// Returns the addresses, in the file, at which statements begin: each row of the line table at
+/// which the source line changes. The first instructions of a function, which store its parameters,
+/// belong to no statement. Statements of a standard library are left out if the program has others.
+/// Without debug information, returns the starts of all functions.
 pub fn statement_starts(info: &DebugInfo) -> Vec<u64> {
     if info.is_empty() {
         let starts = info.code_symbols.iter().map(|(range, _)| range.start);

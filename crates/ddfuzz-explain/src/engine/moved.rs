@@ -11,9 +11,11 @@ use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of stops of a run at allocating functions.
+/// Largest number of times that a run may stop at allocating functions; then the test of moved
+/// blocks has no result.
 const MOST_STOPS: usize = 20_000;
-/// Largest requested size, in bytes, of a block that is made longer than requested.
+/// Heap blocks of at most this size, in bytes as requested, are made longer than requested, so that
+/// later calls of `realloc` find room to grow them where they are.
 const LARGEST: u64 = 1 << 16;
 
 /// Addresses in the process of the C library's functions for heap blocks.
@@ -43,11 +45,11 @@ struct Moved {
 }
 
 impl Engine {
-    /// Finds the call of `realloc` that must not move its block for the failing run to end well.
-    /// `averts` is true for such an end, `fails` for the failure, which must come back when the
-    /// block is moved. `None` where there is no such call. In these runs all blocks are longer than
-    /// requested, so that they can grow in place. A moved block is freed at its old address, or
-    /// kept there if the run does not fail when it is freed.
+    /// Finds the call of `realloc` because of which the failing run fails: it fails if this call
+    /// moves its block (`fails` is true for the end of that run), and ends well if no call does
+    /// (`averts`). `None` where there is no such call. In these runs, blocks are allocated longer
+    /// than requested, so that they can grow in place; a moved block is freed at its old address,
+    /// or kept there if the run does not fail when it is freed.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -113,8 +115,9 @@ impl Engine {
         }))
     }
 
-    /// Makes the failing run, in which the first `moving` calls of `realloc` move their blocks, and
-    /// the others leave them where they are; `None` where there are too many stops.
+    /// Makes the failing run and lets the first `moving` calls of `realloc` move their blocks, and
+    /// the others keep them in place. Returns how the run ended, and what was moved; `None` if the
+    /// run stops too often at calls of allocating functions.
     fn with_moves(
         &mut self,
         allocators: Allocators,
@@ -146,9 +149,9 @@ impl Engine {
         self.first_use(&mut run, block)
     }
 
-    /// Continues a run, in which the first `moving` calls of `realloc` move their blocks, up to its
-    /// end or the return from the call with the number `last`; `None` where there are too many
-    /// stops.
+    /// Continues a run in which the first `moving` calls of `realloc` are made to move their
+    /// blocks. Ends with the run, or when the call with the number `last` has returned, and returns
+    /// what it has seen; `None` if there are too many stops.
     fn moving(
         &mut self,
         run: &mut Run,
@@ -238,8 +241,8 @@ fn usable(run: &mut Run, block: u64) -> u64 {
 }
 
 /// Executes a call of `realloc` in place of the C library, so that it moves the block: allocates a
-/// new block, copies the content, frees the old block if `allocators.frees` is set, and lets the
-/// run go on after the call, with the new address as its result. `registers` are those at the call.
+/// new block, copies the content, frees the old block if `allocators.frees` is set, and puts the
+/// run behind the call, with the new address as its result. `registers` are those at the call.
 /// `Some` if this was done; `None` if no memory is left: the run is then unchanged.
 fn move_block(
     run: &mut Run,

@@ -80,8 +80,9 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    /// Returns the address of the first instruction that is changed, or before or after which the
-    /// mutant does something else.
+    /// Returns the address of the code at which the mutant begins to differ from the program: of
+    /// the changed instruction, of the one before or after which something else is done, or of the
+    /// function that sets something in addition.
     pub fn begins(&self) -> u64 {
         match self {
             Patch::Code(at, _) | Patch::Exchange(at, _) | Patch::Add(at, ..) => *at,
@@ -90,7 +91,8 @@ impl Patch {
         }
     }
 
-    /// Returns what a function does in addition; `None` for other patches.
+    /// Returns the assignment that this patch adds to a function of the program; `None` for other
+    /// patches.
     fn added(&self) -> Option<&Added> {
         match self {
             Patch::Addition(added) => Some(added),
@@ -111,7 +113,8 @@ pub(crate) struct Mutant {
 }
 
 impl Mutant {
-    /// Returns what the mutant does instead, as the end of a sentence.
+    /// Describes what the mutant does instead of the program, as the end of a sentence: `with the
+    /// opposite condition`.
     pub fn words(&self) -> String {
         let words = match self.kind {
             MutantKind::Boundary => "with the other answer for equal numbers",
@@ -138,7 +141,8 @@ impl Mutant {
 
 /// Registers in which the first arguments of a call are passed.
 const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RCX];
-/// Largest distance, in instructions, from a call back to those that set its arguments.
+/// Largest number of instructions before a call among which those are searched that set its
+/// arguments.
 const SETTING: usize = 24;
 /// Largest distance, in instructions, between two instructions of which one may use the registers
 /// of the other.
@@ -170,7 +174,8 @@ pub(super) fn simple_place(it: &Instruction) -> Option<(Register, i64)> {
     (is_memory && is_simple).then(|| (it.memory_base(), it.memory_displacement64() as i64))
 }
 
-/// Returns true if an instruction writes to memory as its first operand.
+/// Returns true if an instruction writes to memory: a move, an addition, a subtraction, or a bit
+/// operation whose first operand is in memory.
 fn stores(it: &Instruction) -> bool {
     let writes = matches!(
         it.mnemonic(),
@@ -349,8 +354,11 @@ impl Code {
         }
     }
 
-    /// Passes to `push` the mutants in which `it` does not truncate a number, or extends it with or
-    /// without its sign. The first statement that uses the number stands for the change in reports.
+    /// If the instruction `it`, with the index `at` and the code `bytes`, extends a number to more
+    /// bytes, passes mutants of it to `push`. One extends the number with its sign instead of
+    /// without, or the other way; the others take more or all of the number's bytes, of which the
+    /// program takes only the lower ones. For these, reports show the address of the first
+    /// instruction that uses the number.
     fn add_width(
         &self,
         at: usize,

@@ -20,23 +20,24 @@ use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
-/// Largest number of stops of a mutant's run at its breakpoint; more count as a timeout.
+/// Largest number of times that a mutant's run may stop at its breakpoint; then it counts as
+/// hanging.
 const STOPS: usize = 400;
-/// One more than the largest size of an x86 instruction, in bytes.
+/// The next instruction begins less than this many bytes after the start of one (15 at most).
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
-/// Largest number of mutants that are run.
+/// Largest number of mutants that are run to explain one failure.
 const MUTANTS: usize = 8_000;
-/// No more mutants are run when for so many pairs of a line and a kind one did not end in time.
+/// No more mutants are run once mutants of this many kinds and lines (pairs) did not end in time.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
 /// Largest number of mutants that are compared in runs of all other inputs, not only of chosen ones.
 const COMPARED_CLOSELY: usize = 60;
-/// Largest number of failing runs, and of others, with which a most telling mutant is compared.
+/// Number of failing runs, and of others, after which a mutant is not compared with more of them.
 const CLOSELY: usize = 12;
-/// By how much a mutant weighs less for each one of the same function that weighs more.
+/// How much weight a mutant loses for each mutant of the same function that weighs more.
 const AGAIN: f64 = 0.25;
 /// Largest number of mutants that the search for mutants without the failure returns.
 const FOUND: usize = 6;
@@ -53,14 +54,14 @@ pub(crate) struct MutantEnd {
 }
 
 impl MutantEnd {
-    /// Returns true if it is known what the run wrote, and that is not empty: other runs can then
-    /// be compared with it.
+    /// Returns true if the run is known to have written something, so that what other runs have
+    /// written can be compared with it.
     fn is_comparable(&self) -> bool {
         (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
     }
 }
 
-/// A mutant that keeps the failing run from failing.
+/// A mutant that averts the failure: it does not fail on the failing input.
 #[derive(Clone, Debug)]
 pub(crate) struct Averting {
     /// The mutant that does not fail on the failing input.
@@ -100,7 +101,8 @@ pub(crate) struct Mutated {
 }
 
 impl Averting {
-    /// Returns true if the mutant behaves differently in most passing runs of other inputs.
+    /// Returns true if most runs of the mutant on other inputs, of those on which the program does
+    /// not fail, end otherwise than the program does.
     fn changes_much(&self) -> bool {
         self.others > 0 && self.alike * 2 < self.others
     }
@@ -145,7 +147,7 @@ impl Averting {
 }
 
 impl Engine {
-    /// Returns the functions to which the addresses `pcs` belong, each once, by their addresses.
+    /// Returns the functions that contain the code addresses `pcs`, each once, sorted by address.
     pub(super) fn functions_of(&self, pcs: impl Iterator<Item = u64>) -> Vec<&Function> {
         let all = pcs.filter_map(|pc| self.info.function(pc.wrapping_sub(self.bias)));
         let mut all: Vec<&Function> = all.collect();
@@ -154,7 +156,7 @@ impl Engine {
         all
     }
 
-    /// Returns the functions that the run with these points has called, with their decoded code.
+    /// Returns the functions to which the points `points` of a run belong, with their decoded code.
     fn executed_code(
         &self,
         process: &mut Process,
@@ -173,8 +175,8 @@ impl Engine {
         decoded.collect()
     }
 
-    /// Returns the mutants of the program, in the statements that the failing run has executed, that
-    /// may make a difference to it. Its forks are made from `stand`.
+    /// Returns the mutants of statements of the failing run, which has the points `points`, that
+    /// may change how it ends; forks of the stopped run `stand` show which ones may.
     fn mutants(&mut self, stand: &mut Stand, points: &[Point]) -> Result<Vec<Mutant>, EngineError> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let process = stand.process();
@@ -203,9 +205,9 @@ impl Engine {
         Ok(found)
     }
 
-    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if
-    /// `patch` is `None`. Returns how the fork ended; `None` if it did what cannot be followed.
-    /// With the pace [`Pace::SystemCalls`], what it writes is recorded.
+    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if it
+    /// is `None`. Returns how the fork ended, with what it wrote if `pace` is
+    /// [`Pace::SystemCalls`]; `None` if it did something that cannot be followed.
     pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,
@@ -283,10 +285,9 @@ impl Engine {
         })
     }
 
-    /// Finds mutants of the program that keep the failing run from failing (`averts` is true for
-    /// how they then end), and compares them with the program in runs of the inputs `others`.
-    /// `limit` is the time limit of a test. The search ends early when `facts_until` is over, or the
-    /// time of this part of the explanation.
+    /// Finds mutants of the program that keep the failing run from failing (`averts` tells by how a
+    /// mutant's run ends), and compares them with the program in runs of the inputs `others`.
+    /// `limit` is the time limit of a test. The search ends early when the time for it is over.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -341,10 +342,10 @@ impl Engine {
         })
     }
 
-    /// Compares the mutants `found` with the program in runs of the inputs `others`, stopped at the
-    /// point `first`, each of which may take `limit`: all in those that `spectrum` chooses, the most
-    /// telling ones in all. Removes those that change much. `averts` is true for the end of a run
-    /// that does not fail.
+    /// Compares the mutants `found` with the program in runs of the inputs `others`, each stopped
+    /// at the point `first` and limited by `limit`: all mutants on inputs that `spectrum` chooses,
+    /// the best ones on all. Removes those that change much. `averts` says of a run's end whether
+    /// it is no failure.
     fn compare_all(
         &mut self,
         found: &mut Vec<Averting>,
@@ -423,9 +424,9 @@ impl Engine {
         Ok((found, run))
     }
 
-    /// Sorts mutants by these criteria, one after another: kinds that few instructions have come
-    /// first; then mutants of statements that mostly failing runs execute; then those of statements
-    /// that are executed rarely, and the first mutant of each kind on a line; then small changes.
+    /// Sorts mutants, the most promising first: kinds that few instructions have; then those in
+    /// statements that mostly failing runs execute (`spectrum`); then those in rarely executed
+    /// statements, and the first of each kind on a line; then small changes.
     fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();
@@ -446,12 +447,11 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares the mutants `found` with the unchanged program in runs of another input, stopped in
-    /// `stand`. A mutant is run only if the program executes the changed instruction on that input,
-    /// and at most `enough` such runs are already counted for the mutant. Its run is counted in
-    /// `others` and `alike` if the program does not fail on the input, else in `failing` and
-    /// `mended`. `averts` is true for the end of a run that does not fail; `fails` says of the
-    /// program's end whether it fails, and `None` where it says nothing.
+    /// Runs mutants (`found`) on one other input, in forks of the run that is stopped in `stand`,
+    /// and counts how they end. A mutant is run if the program executes its instruction there,
+    /// until it has more than `enough` runs. If the unchanged program ends well, `others` counts
+    /// the run, `alike` those that end like the program; if it fails (`fails`; `None`: unknown, no
+    /// runs), `failing` counts the run, `mended` those that do not fail (`averts`).
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
@@ -548,9 +548,9 @@ fn add_written(
     Ok(())
 }
 
-/// Returns the weights of mutants, given with their functions, the largest ones first; each further
-/// mutant of one function weighs less by [`AGAIN`]: a person who reads the function for the first of
-/// them sees the others.
+/// Returns the weights of mutants, given with their functions in `all`, largest weight first. Each
+/// further mutant of one function loses [`AGAIN`], since a person who reads the function for the
+/// first one sees the others, too.
 fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f64> {
     let mut known: HashMap<T, u8> = HashMap::new();
     let weight = |(weight, function)| {
@@ -561,8 +561,8 @@ fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f
     all.map(weight).collect()
 }
 
-/// Returns how many eighths of the lines of `before` are also in `after`, each line as often as it
-/// occurs; 8 if `before` is empty.
+/// Compares the outputs of two runs: returns how many eighths of the lines of `before` are also in
+/// `after`, from 0 to 8. A line that occurs several times counts as often. 8 if `before` is empty.
 fn kept(before: &[u8], after: &[u8]) -> usize {
     let mut left: HashMap<&[u8], usize> = HashMap::new();
     for line in ddfuzz_delta::lines(after) {
@@ -580,7 +580,7 @@ fn kept(before: &[u8], after: &[u8]) -> usize {
     (kept * 8).checked_div(lines.len()).unwrap_or(8)
 }
 
-/// Changes `registers` as `patch` says, before the changed instruction is executed.
+/// Changes the registers of a process as the mutant `patch` says, before its instruction runs.
 fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     match patch {
         Patch::Exchange(_, [one, other]) => {
@@ -636,7 +636,7 @@ fn targets(process: &mut Process, table: u64) -> Vec<u64> {
     entries.collect()
 }
 
-/// Returns the DWARF number of a general register.
+/// Returns the number by which DWARF names a general register of x86-64.
 fn dwarf_number(register: Register) -> u16 {
     match register {
         Register::RAX => 0,

@@ -16,25 +16,25 @@ use super::{Engine, EngineError, Point, Side, if_supported};
 /// Number of points before a condition, or before a statement that writes, at which the recording
 /// of a run's single instructions begins.
 pub(super) const FEW_POINTS: usize = 30;
-/// Number of points before a write, and after it, between which the instructions of a run are
-/// recorded one by one.
+/// Maximum number of points (statements) before a write, and after it, for which the instructions
+/// of a run are recorded one by one.
 const SHORT: usize = 30;
-/// Largest number of points of each run in which the condition is searched for after which the runs
-/// went different ways.
+/// The condition at which both runs part is searched for among this many points of each run,
+/// counted from the last point that they share.
 const BETWEEN: usize = 60;
 /// Largest number of conditions whose compared values are followed back.
 const TRIED: usize = 3;
 
 /// Largest number of statements to which one failing value is followed back.
 const STEPS: usize = 12;
-/// Largest number of values for which a further run is made that tests whether anything had set the
-/// memory from which the value was read.
+/// Largest number of values, read from memory, for each of which a further run tests whether
+/// anything had set that memory before.
 pub(super) const LIVES: usize = 6;
-/// Largest number of values that are followed back, one by one, for one failing value: it, and the
-/// values from which it was computed.
+/// Largest number of values that are followed back for one failing value: that value itself, those
+/// from which it was computed, and so on.
 const TERMS: usize = 40;
-/// Largest number of calls of libraries' functions that may have written one value, and for each of
-/// which a further run tests whether the call has written the value.
+/// Largest number of library calls that are tested, each in a further run, to find the call that
+/// wrote one value.
 const UNSURE: usize = 4;
 /// Largest size of an instruction, in bytes.
 pub(super) const LONGEST: u64 = 15;
@@ -72,11 +72,12 @@ pub struct Origin {
     pub earlier: Vec<Origin>,
 }
 
-/// A use of a value in the failing run: the recording, the index of the instruction that uses the
-/// value, and the place of the value.
+/// A value that an instruction of the failing run uses: the recording of the run, the index of the
+/// instruction in it, and the register or memory that held the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
-/// A value that is still to be followed back to the statement that made it.
+/// A value, used by an instruction of a recorded run, whose origin is still to be found: the
+/// statement that made it.
 struct Pending {
     used: Used,
     /// Index, among the origins found so far, of the value that was made from this one; `None`
@@ -100,11 +101,12 @@ impl Pending {
     }
 }
 
-/// A read of memory: address of the reading instruction, last point before it, address and size in
-/// bytes of the memory.
+/// A read of memory in a run: address of the reading instruction, the last point that the run
+/// passed before it (`None` if it passed none), and address and size in bytes of the memory.
 pub(super) type Reading = (u64, Option<Point>, u64, u64);
 
-/// Where a value came from, one step back.
+/// Where a value came from, one step back: the instruction that made it, and the values from which
+/// it was made.
 #[derive(Clone, Default)]
 pub(super) struct Back {
     /// The code that made the value; `None` where that is not known, or not in the program's own
@@ -131,7 +133,8 @@ struct MemoryWrite {
     to: Point,
 }
 
-/// The statements to which a failing value was followed back, one for each source line.
+/// What was found so far when a failing value is followed back: the statements that made it, at
+/// most one for each source line.
 struct Told {
     /// Where values came from, in the order in which they were found, one origin for each line.
     found: Vec<Origin>,
@@ -148,8 +151,8 @@ impl Told {
         }
     }
 
-    /// Returns the first origin, with all others as its [`earlier`](Origin::earlier) ones; `None`
-    /// where there is none.
+    /// Returns the first of the found origins, which has all later ones as its
+    /// [`earlier`](Origin::earlier) origins; `None` if none was found.
     fn origin(self) -> Option<Origin> {
         let mut found = self.found.into_iter();
         let first = found.next()?;
@@ -159,9 +162,9 @@ impl Told {
         })
     }
 
-    /// Adds an origin at the source file and line `place`, unless one of that line is known;
-    /// returns the index of that line's origin. `None` where the line is unknown, or is to be left
-    /// out.
+    /// Adds `origin` for the source file and line `place`, unless an origin of that line is known,
+    /// and returns the index of that line's origin. `None` where the line is unknown, or is the one
+    /// whose statements are left out.
     fn add(&mut self, origin: Origin, place: Option<(String, u64)>) -> Option<usize> {
         let place = Some(place.filter(|(_, line)| *line > 0)?);
         match self.places.iter().position(|it| *it == place) {
@@ -188,7 +191,8 @@ pub struct Decided {
     pub by: Origin,
 }
 
-/// How far a failing value was followed back.
+/// Where a failing value came from: the recorded instructions that made it, back to the earliest
+/// that is known.
 pub(crate) struct History {
     /// Where the value came from, with what it was made of; `None` where that is not known.
     pub origin: Option<Origin>,
@@ -197,10 +201,9 @@ pub(crate) struct History {
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
-/// Returns true if the recorded instruction `by` has computed a number out of range, and the
-/// instruction `at`, which uses the number, does not bring it back into range. The number is
-/// brought back if `at` belongs to the same statement and computes a result from it that is not
-/// below zero.
+/// Returns true if the recorded instruction `by` has computed a number out of range (such as one
+/// below zero), and the instruction `at`, which uses this number, leaves it so. Only an instruction
+/// of the same statement can bring it back into range, by a result that is not below zero.
 fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     let executed = &recorded.executed;
     let is_kept = !executed[at].computes()
@@ -209,9 +212,10 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
-/// Returns `origin` completed by what the recording shows: the point at which the value was made,
-/// and whether it was only copied, or is out of range. `back` leads to the statement that made the
-/// value; the recorded instruction `at` uses the value, and has it from `source`.
+/// Adds to `origin`, where a value came from, what the recording shows: the point at which the
+/// value was made, whether it was only copied, and whether it is out of range. `at` is the recorded
+/// instruction that uses the value, `source` where it got the value from, and `back` the same
+/// traced back to the statement that made it.
 fn observed(
     origin: &Origin,
     back: &Back,
@@ -236,8 +240,9 @@ fn observed(
     }
 }
 
-/// Removes and returns the first pending value of the operand for which the fewest origins are in
-/// `found`, so that all operands are followed back alike.
+/// Removes from `pending` and returns the next value to follow back. Values belong to the operands
+/// of the failing instruction; the next one is the first of that operand for which `found` has the
+/// fewest origins, so that none is neglected.
 fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending> {
     let known = |at: &usize| {
         let operand = pending[*at].operand;
@@ -248,11 +253,11 @@ fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending>
 }
 
 impl Engine {
-    /// Follows back the values `values`, which recorded instructions use: to the statements that
-    /// wrote them, to those that wrote the values from which these were made, and so on. After
-    /// these, follows back the pointers and indices by which the values were read. Leaves out
-    /// statements on the source line of the instruction at the address `of`, which fails. `points`
-    /// are the points of the failing run.
+    /// Finds where the values `values`, which recorded instructions of the failing run use, came
+    /// from: the statements that wrote them, those that wrote the values from which these were
+    /// made, and so on; after that, in the same way, the pointers and indices by which the values
+    /// were read. Leaves out statements on the source line of the failing instruction at the
+    /// address `of`. `points` are the points of the failing run.
     pub(super) fn history(
         &mut self,
         points: &[Point],
@@ -313,16 +318,17 @@ impl Engine {
         Ok(History { origin, moments })
     }
 
-    /// Returns true if the recorded instruction `at` copies a value that its own function has read
-    /// from memory, and not the calling function, which reads parameters.
+    /// Returns true if the recorded instruction `at` uses a value that another instruction of the
+    /// same function has read from memory (`source`), so that the function only copies it. False if
+    /// the value comes from elsewhere, such as a parameter that the calling function has read.
     fn is_copy(&self, (recorded, at): (&Recorded, usize), source: Source) -> bool {
         let function = |at: usize| self.function(recorded.executed[at].pc());
         matches!(source, Source::Read { at: read, .. } if function(read) == function(at))
     }
 
-    /// Finds where a value that the recorded instruction `at` uses came from. If a library's
-    /// function may have written it, another run tests that; a value that it wrote counts as
-    /// computed by the call.
+    /// Finds where `value`, which the recorded instruction `at` uses, came from; `None` where that
+    /// is not known. If a library's function may have written it, another run tests that; a value
+    /// that it wrote counts as computed by the call.
     fn source_of(
         &mut self,
         recorded: &Recorded,
@@ -386,9 +392,10 @@ impl Engine {
         }
     }
 
-    /// Follows a value one step back that the recorded instruction `at` reads from memory: to the
-    /// last write there or, if nothing has set the memory, to where its life begins: the call that
-    /// allocated it, or that of the function whose local variable it is.
+    /// Follows a value one step back, which the recorded instruction `at` reads from the `size`
+    /// bytes of memory at `address`: to the last write there. If nothing was written since this
+    /// memory came to life, follows it to the call that allocated it, or to the call of the
+    /// function whose local variable it is.
     fn read_back(
         &mut self,
         points: &[Point],
@@ -432,9 +439,9 @@ impl Engine {
         Ok(back)
     }
 
-    /// Finds where a value came from that the failing run has at the point `points[to]`; `None`
-    /// where that is not known. `points` are all points of the failing run, `value` is the place of
-    /// the value.
+    /// Finds where a value of the failing run came from: the value that is in the register or
+    /// memory `value` at the point `points[to]`. `points` are all points of the failing run. `None`
+    /// where the origin is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -457,11 +464,11 @@ impl Engine {
         Ok(self.history(points, 0, used)?.origin)
     }
 
-    /// Finds the condition after which the runs go different ways for the longest time between two
-    /// points that they share, and where the value that it tests came from in the failing run;
-    /// `None` where that is not known. `before` are the points of the failing run up to the first
-    /// of the two points, `between` those of the passing and of the failing run from the first to
-    /// the second.
+    /// Finds why two runs go different ways between two points that they share: the condition after
+    /// which they differ for longest, and where the value that it tests came from in the failing
+    /// run. `None` if that is not known. `before` are the failing run's points up to the first
+    /// shared one; `between` are those of the passing and of the failing run from the first to the
+    /// second.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -495,9 +502,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds where the value came from by which a jump leads elsewhere in the failing run than in
-    /// the passing one; `at` and `other` are its indices in the recordings of the failing and the
-    /// passing run. `None` where that is not known.
+    /// Finds why a jump leads elsewhere in the failing run than in the passing one: where the value
+    /// that it depends on came from. `at` and `other` are the indices of the jump in the recordings
+    /// of the failing and of the passing run; `points` are points of the failing run. `None` if
+    /// that is not known.
     fn decision(
         &mut self,
         points: &[Point],
@@ -533,10 +541,11 @@ impl Engine {
         Ok(None)
     }
 
-    /// Compares a statement in both runs; `passing` and `failing` are its points, up to the next
-    /// statement. If the failing run, to compute what it wrote to `value`, read from another place
-    /// in memory than the passing run, returns where the value came from that it read there. `None`
-    /// where both runs read from the same place, or that is not known.
+    /// Finds out whether a statement read, to compute what it wrote to `value`, from another place
+    /// in memory in the failing run than in the passing one. One execution in each run is compared:
+    /// `passing` and `failing` are the points from it to the next statement. If the places differ,
+    /// returns the origin of the value that the failing run read. `None` where both runs read from
+    /// the same place, or that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -662,8 +671,8 @@ impl Engine {
 }
 
 impl MemoryWrite {
-    /// Returns the origin of a value that the instruction at the address `read` has read from the
-    /// memory of this write.
+    /// Describes where a value came from: this write put it into memory, and the instruction at the
+    /// address `read` has read it there.
     fn origin(&self, read: u64) -> Origin {
         Origin {
             read: Some(read),

@@ -7,16 +7,20 @@ use iced_x86::{ConstantOffsets, Instruction, Mnemonic, OpKind, Register};
 
 use super::mutants::{Code, Mutant, MutantKind, NEARBY, Patch, changed, simple_place};
 
-/// Largest number of other local variables that are read in place of one.
+/// Largest number of mutants of one instruction that read another local variable instead of the one
+/// that the instruction reads.
 const VARIABLES: usize = 8;
-/// A local variable is taken for a copy if a pointer to another place (the original) is loaded at
-/// most this many instructions away from where the variable's address is taken.
+/// A local variable counts as a copy of an original elsewhere if a pointer is loaded at most this
+/// many instructions away from the first one that takes the variable's address, because code that
+/// makes a copy needs both addresses.
 const BESIDE: usize = 4;
-/// Largest number of other fields that are read in place of one.
+/// Largest number of other fields that mutants of one instruction read in place of its own field.
 const FIELDS: usize = 6;
-/// Largest number of other registers that are read in place of one.
+/// Largest number of mutants that are made for one register that an instruction reads: in each, the
+/// instruction reads another register in its place.
 const REGISTERS: usize = 3;
-/// Largest number of instructions over which the code of one source line may extend.
+/// If a source line reads one field several times, mutants change all of these reads that are fewer
+/// than this number of instructions apart.
 const LINE: usize = 40;
 
 /// The part of an instruction in which it names a register that it reads.
@@ -49,8 +53,9 @@ fn layout(bytes: &[u8]) -> Option<(usize, Option<usize>, bool)> {
     }
 }
 
-/// Returns the bytes of an instruction in which the register in the role `role` is replaced by the
-/// one with the given number; `None` where that cannot be encoded in the same length.
+/// Returns the bytes of an instruction with another register in the place `role` (an operand, or
+/// the base or index of an address): that with the number `number` in machine code (0 to 15).
+/// `None` where that cannot be encoded in the same length.
 pub(super) fn with_register(bytes: &[u8], role: Role, number: usize) -> Option<Vec<u8>> {
     let (modrm, rex, first_is_reg) = layout(bytes)?;
     let (mode, rm) = (bytes.get(modrm)? >> 6, bytes[modrm] & 7);
@@ -77,7 +82,9 @@ pub(super) fn with_register(bytes: &[u8], role: Role, number: usize) -> Option<V
     Some(other)
 }
 
-/// Returns the registers of four or eight bytes that an instruction reads by name, with their roles.
+/// Returns the registers of four or eight bytes that an instruction names and reads, each with its
+/// role: base or index of a memory address, or operand. Empty for kinds of instructions that no
+/// mutant changes in this way.
 pub(super) fn read_registers(it: &Instruction) -> Vec<(Role, Register)> {
     use Mnemonic::*;
     let compares = matches!(it.mnemonic(), Cmp | Test);
@@ -133,9 +140,9 @@ impl Code {
         }
     }
 
-    /// Passes to `push` mutants of `it`, the instruction with the index `at`: in place of a
-    /// register that it reads, they read another one of the same size, which instructions nearby
-    /// use in the same way.
+    /// Passes mutants of the instruction `it`, which has the index `at` and the code `bytes`, to
+    /// `push`: in place of a register that it reads, they read another one of the same size, which
+    /// instructions nearby use in the same way.
     pub(super) fn add_registers(
         &self,
         at: usize,
@@ -178,11 +185,10 @@ impl Code {
         }
     }
 
-    /// Passes to `push` mutants of `it`, an instruction that takes the address of a local variable
-    /// which is a copy. The mutants load the pointer to the original, from which the variable was
-    /// copied, in place of that address. The copying is recognized by the first instruction that
-    /// takes the variable's address: a pointer is loaded next to it. That instruction stands for
-    /// the change in reports.
+    /// Passes to `push` mutants of `it`, an instruction that takes the address of a local variable,
+    /// if the variable is a copy. A mutant loads the pointer to the original instead. The variable
+    /// counts as a copy if a pointer is loaded near the first instruction that takes its address;
+    /// reports show the address of this first instruction for the mutant.
     pub(super) fn add_original(
         &self,
         at: usize,

@@ -8,11 +8,12 @@ use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use super::mutants::{Code, Mutant, MutantKind, Patch};
 
-/// Largest number of statements of which one is executed first or last.
+/// Maximum number of successive statements in which a mutant executes the first one after the
+/// others, or the last one before them.
 const STATEMENTS: usize = 3;
 
-/// Returns true if an instruction neither jumps nor changes the stack pointer, so that it can be
-/// executed before or after others. Calls are such instructions, too.
+/// Returns true if an instruction can be executed before or after others: it neither jumps nor
+/// changes the stack pointer itself. A call is such an instruction, too.
 fn is_plain(it: &Instruction) -> bool {
     let follows = matches!(
         it.flow_control(),
@@ -26,7 +27,9 @@ fn is_plain(it: &Instruction) -> bool {
 }
 
 impl Code {
-    /// Returns the addresses to which the function jumps; parts of its `switch` begin at `cases`.
+    /// Returns the addresses in the function at which execution may come from elsewhere than the
+    /// instruction before: targets of its jumps, and `cases`, the beginnings of the parts of its
+    /// `switch` statements.
     fn targets(&self, cases: &[u64]) -> HashSet<u64> {
         let jumps = self.all.iter().map(|it| &it.0);
         let jumps = jumps.filter(|it| it.is_jcc_short_or_near() || it.is_jmp_short_or_near());
@@ -34,9 +37,10 @@ impl Code {
         targets.chain(cases.iter().copied()).collect()
     }
 
-    /// Returns the statements that are executed from their first instruction to the last one, as
-    /// ranges of instructions of one source line. `lines` has the source line of each instruction,
-    /// and whether it is executed; the function jumps to the addresses `targets`.
+    /// Returns the statements, as ranges of instructions of one source line, that are executed as a
+    /// whole: they contain no jump, and none of the addresses `targets`, to which the function
+    /// jumps, is inside of one. `lines` has the source line of each instruction, and whether it is
+    /// executed.
     fn straight(&self, lines: &[Option<(u64, bool)>], targets: &HashSet<u64>) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut start = 0;
@@ -84,9 +88,10 @@ impl Code {
         }
     }
 
-    /// Adds to `found` the mutant that executes the last statements of `row`, from the index
-    /// `begin` on, before the others of `row`. The instruction with the index `of` stands for the
-    /// change in reports.
+    /// Adds to `found` the mutant that executes the statements of `row` (ranges of instruction
+    /// indices) in another order: first those from the index `begin` on, then the others. Reports
+    /// show the address of the instruction with the index `of` for the mutant. Adds nothing if an
+    /// instruction cannot be moved.
     fn push_order(&self, row: &[Range<usize>], begin: usize, of: usize, found: &mut Vec<Mutant>) {
         let start = self.all[row[0].start].0.ip();
         let mut bytes = Vec::new();

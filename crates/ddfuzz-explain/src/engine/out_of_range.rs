@@ -7,8 +7,8 @@ use super::instructions::{Executed, Value, general};
 
 /// DWARF number of the register in which divisions return the remainder: rdx.
 const REMAINDER: usize = 1;
-/// Number of instructions after (or before) a computation among which one is searched for that
-/// copies only the lower bytes of its result, or that takes the number apart by shifts.
+/// Number of instructions near a computation of a number that are looked at: whether one copies
+/// only the lower bytes of the result, or shifts take the number apart into its bytes.
 const SOON: usize = 12;
 
 /// The operations on integers whose results may not fit into their destination.
@@ -22,11 +22,14 @@ const ARITHMETIC: [Mnemonic; 7] = [
     Mnemonic::Dec,
 ];
 
-/// The shifts by which a program takes a number apart, to use its bytes one by one.
+/// Shift instructions. A program that shifts a number takes it apart, to use its bytes one by one,
+/// so that it is no error if only a part of the number is kept.
 const SHIFTS: [Mnemonic; 4] = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Shrd, Mnemonic::Ror];
 
-/// Returns true if the instruction `by` has computed a number below zero from numbers that are not,
-/// or a number of which only the lower bits are copied by an instruction up to `until`.
+/// Returns true if the instruction `executed[by]` has computed a number out of range. This is so if
+/// the number is below zero but those that it was computed from are not; if it is too large for its
+/// bytes; or if an instruction up to the index `until` copies only its lower one or two bytes, and
+/// so loses a part of it.
 pub fn is_out_of_range(executed: &[Executed], by: usize, until: usize) -> bool {
     let (Some(it), Some(next)) = (executed.get(by), executed.get(by + 1)) else {
         return false;
@@ -127,9 +130,9 @@ fn carries(it: &Executed, number: usize, (result, size): (u64, usize)) -> bool {
     is_addition && !is_lowered && result & mask < it.registers[number] & mask
 }
 
-/// Returns whether the register `number` holds one number before the instruction `at`: false if the
-/// last instruction that wrote the register has set only its lower one or two bytes, so that the
-/// other bytes belong to another number.
+/// Returns true if the register `number` holds a single number before the instruction `at`. Returns
+/// false if only its lower one or two bytes were set last, so that its other bytes belong to
+/// another number.
 fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     let mut before = executed[..at].iter().rev();
     let last = before.find(|it| it.is_write_to(Value::Register(number)));
@@ -139,8 +142,9 @@ fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     })
 }
 
-/// Returns whether all registers from which the instruction `by` computes a number hold one number
-/// each: false if only the lower one or two bytes of one of them were set last.
+/// Returns true if each register from which the instruction `by` computes a number holds a single
+/// number; false if in one of them only the lowest one or two bytes were set last, so that the rest
+/// is of another number.
 fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     let terms = executed[by].terms().into_iter();
     let mut registers = terms.filter_map(|it| match it {
@@ -150,10 +154,10 @@ fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     registers.all(|number| is_whole(executed, by, number))
 }
 
-/// Returns true if the instruction `by` stores the lower one or two bytes of a register whose
-/// number does not fit into them. A number that fits only if it is unsigned counts, too, if the
-/// program reads the stored bytes as signed; `reading` are the instructions from that read on.
-/// False if the program takes the number apart by shifts.
+/// Returns true if the instruction `executed[by]` stores the lower one or two bytes of a register,
+/// and the register's number does not fit into them; or it fits only as an unsigned number, but the
+/// program reads the stored bytes as signed (`reading` are the instructions from that read on).
+/// Returns false if shifts nearby show that the program takes the number apart.
 pub fn is_stored_short(executed: &[Executed], by: usize, reading: &[Executed]) -> bool {
     let instruction = &executed[by].instruction;
     let source = instruction.op1_register();
@@ -199,8 +203,9 @@ fn is_read_signed(reading: &[Executed], size: usize) -> bool {
             .is_some_and(is_sign)
 }
 
-/// Returns true if the first instruction in `range` that copies only the lower one or two bytes of
-/// the register `number` loses a part of the number in it.
+/// Returns true if the lower one or two bytes of the register `number` are copied and a part of its
+/// number is lost by that. Only the first such copy in `range` counts, and none after another write
+/// to the register.
 fn is_cut(executed: &[Executed], number: usize, range: std::ops::RangeInclusive<usize>) -> bool {
     for at in range.take(SOON) {
         let Some(it) = executed.get(at) else {
@@ -233,7 +238,8 @@ mod tests {
     use super::*;
     use crate::dwarf::frames::REGISTERS;
 
-    /// Decodes instructions at address 0x100, each with a value of `rax` (DWARF number 0) before it.
+    /// Decodes the instructions of `code` one after the other from address 0x100, and returns them
+    /// as executed ones. Each comes with the value that `rax` (DWARF number 0) has before it.
     fn executed(code: &[(&[u8], u64)]) -> Vec<Executed> {
         let mut pc = 0x100;
         let one = |(code, rax): &(&[u8], u64)| {

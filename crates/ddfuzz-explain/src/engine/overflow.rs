@@ -46,7 +46,7 @@ pub struct Overflow {
     pub is_averted: bool,
 }
 
-/// An allocation of a heap block.
+/// An allocation of a heap block by the program: its size, and where in the program it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocated {
     /// Number of bytes that the program asked for.
@@ -58,8 +58,8 @@ pub struct Allocated {
     pub asked: AllocationCall,
 }
 
-/// A heap block past whose end a run has crashed by an access, at an address computed from the
-/// block's pointer.
+/// A crash by an access past the end of a heap block, at an address that was computed from the
+/// pointer to the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beyond {
     /// The allocation of the block.
@@ -89,7 +89,8 @@ struct Pending {
     asked: AllocationCall,
 }
 
-/// What a run has shown so far about one heap block: its allocation, and the write past its end.
+/// What a run has shown so far in the search for the heap block past whose end it writes: the
+/// block's allocation, and that write.
 #[derive(Default)]
 struct Followed {
     pending: Vec<Pending>,
@@ -106,9 +107,10 @@ struct Followed {
 }
 
 impl Engine {
-    /// Finds the heap block past whose end the failing run has written first; `None` where no size
-    /// field of the allocator was overwritten, or the block's allocation was not seen. `fails` is
-    /// true for the end of a run that fails as the failing run does.
+    /// Finds the heap block past whose end the failing run has written first, and whether the run
+    /// still fails if that write is undone: `fails` tells of the end of a run whether it is the
+    /// same failure. `None` where no size field of the allocator was overwritten, or the block's
+    /// allocation was not seen.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -135,9 +137,9 @@ impl Engine {
         }))
     }
 
-    /// Finds the heap block past whose end the failing run has crashed by an access, at an address
-    /// that it computed from the block's pointer; `None` where there is none. `history` says where
-    /// the values of the crash came from.
+    /// Finds the heap block past whose end the failing run accessed memory when it crashed: the
+    /// faulting address, close behind the block, was computed from the pointer to the block. `None`
+    /// where there is no such block. `history` says where the values of the crash came from.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -175,8 +177,9 @@ impl Engine {
         }))
     }
 
-    /// Starts the failing run with a watchpoint on the size field `damaged.word`, which it
-    /// overwrites; `None` where the program's first instruction is not known.
+    /// Starts the failing run and sets a watchpoint on `damaged.word`, the size field of the
+    /// allocator that this run overwrites. `None` where the address of the program's first
+    /// instruction is not known.
     fn watching(&mut self, damaged: Damaged) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {
@@ -190,8 +193,8 @@ impl Engine {
         Ok(run)
     }
 
-    /// Makes the failing run once more, and observes the heap block `damaged`: its last allocation,
-    /// and the first write to the size field after the block that follows this allocation. What was
+    /// Makes the failing run once more, and observes two events: the last allocation of the heap
+    /// block `damaged`, and after it the first write to the size field behind this block. What was
     /// not seen is missing in the result. `ended` is an earlier run that has crashed, in whose
     /// process the allocating functions are looked up.
     fn followed(&mut self, ended: Run, damaged: Damaged) -> Result<Followed, EngineError> {
@@ -271,9 +274,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the addresses of the calls on the stack that are in the program's own code,
-    /// innermost first. If the stack has only code in headers of a standard library, returns the
-    /// calls in that.
+    /// Returns the addresses of the calls in the stack `frames` that the user's code makes,
+    /// innermost first. If there are none, returns those that other code with debug information
+    /// makes, such as headers of a standard library.
     pub(super) fn own_calls(&self, frames: &[Frame]) -> Vec<u64> {
         let codes = frames.iter().enumerate().map(|(index, frame)| match index {
             0 => frame.code - 1,
@@ -288,18 +291,18 @@ impl Engine {
         calls
     }
 
-    /// Returns true if `word`, to which the run has just set a size field of the allocator, is none:
-    /// it is no size, or the program's own code has written it and it says that the block before is
-    /// freed.
+    /// Returns true if `word`, the value that the run has just written to a size field of the
+    /// allocator, must have overwritten the field: it is no valid size, or the program's own code
+    /// has written it, and it marks the block before as freed. False if it may be a size.
     fn overwrites(&self, run: &Run, word: u64) -> Result<bool, EngineError> {
         let is_own = self.is_own_code(run.process.registers()?.rip);
         Ok(!is_size(word) || is_own && !says_used(word))
     }
 
-    /// Compares the size field of the heap block after the overflowed one with its earlier value,
-    /// and updates `known`: if the field has become a number that is no valid size, records the
-    /// write that did that; if it has become valid again, forgets the recorded write. `damaged`:
-    /// the overflowed block and the address of the size field.
+    /// Watches a heap block that is written beyond its end: at a stop of the run, compares the size
+    /// field of the block after it with its earlier value. If the field has become a number that is
+    /// no valid size, records in `known` the write that did that; if it has become valid again,
+    /// forgets that write. `damaged`: the block and the address of the size field.
     fn compare(
         &mut self,
         run: &mut Run,
@@ -330,8 +333,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs the failing run to its end, and restores the allocator's size field each time it is
-    /// overwritten by a value that is no size. Returns how the run ended.
+    /// Makes the failing run to its end. Each time that it overwrites the allocator's size field
+    /// behind the heap block in `damaged` by a value that is no size, writes the earlier value
+    /// back. Returns how the run ended.
     fn with_word_restored(&mut self, damaged: Damaged) -> Result<Ending, EngineError> {
         let unsteady = EngineError::Unsupported(super::Unsupported::Unsteady);
         let mut run = self.watching(damaged)?.ok_or(unsteady)?;

@@ -43,15 +43,17 @@ impl Engine {
         self.panic.is_some()
     }
 
-    /// Returns the address in the process at which Rust panics end it; `None` where they do not.
+    /// Returns the address in the process of the function at which a Rust panic ends the run;
+    /// `None` if panics are not to end it, or the program has no such function.
     pub(super) fn panic_end(&self) -> Option<u64> {
         let function = self.panic.filter(|_| self.ends_at_panics)?;
         Some(function.wrapping_add(self.bias))
     }
 
-    /// Makes random numbers equal in all runs, and lets Rust panics end the run if that is set, in
-    /// a process that is stopped after its `execve`. If the program calls `getrandom`, the process
-    /// is then stopped at the program's first instruction.
+    /// Prepares a process that is stopped after its `execve`: makes its random numbers equal to
+    /// those of all other runs, and makes a Rust panic end the run where `panic_end` has a place
+    /// for that. If the program calls `getrandom`, the process is then stopped at the program's
+    /// first instruction.
     pub(super) fn prepare(&mut self, process: &mut Process) -> Result<(), EngineError> {
         let auxiliary = std::fs::read(format!("/proc/{}/auxv", process.pid))?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());

@@ -19,7 +19,7 @@ use super::watchdog::{Limit, Watchdog, clock, count_traced};
 use crate::dwarf::frames::REGISTERS;
 use crate::engine::watchdog::TimeLimit;
 
-/// Why a process has stopped or ended.
+/// Why a process has stopped (trap, system call, signal, ptrace event) or ended (exit, signal).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// A breakpoint was hit, one step was made, or a watched address was written.
@@ -36,7 +36,7 @@ pub enum Stop {
     Died(i32),
 }
 
-/// Number of stops after which CPU time is counted.
+/// After so many stops of a process, its CPU time since the last count is added to the total.
 const UNCOUNTED: u32 = 1024;
 /// Machine code of the instruction (`int3`) by which a breakpoint stops a program.
 const BREAKPOINT: u8 = 0xcc;
@@ -95,8 +95,8 @@ fn error(errno: Errno) -> io::Error {
 }
 
 impl Process {
-    /// Starts to trace the process `pid`, which waits before its `execve`. `watchdog` will limit
-    /// its time.
+    /// Starts to trace the process `pid`, which waits before its `execve`. `watchdog` is what later
+    /// ends it when its time is over.
     ///
     /// # Errors
     /// When the system refuses it.
@@ -646,8 +646,8 @@ impl Drop for Process {
     }
 }
 
-/// The regular files that a process has open, with the offsets to which they are reset: the
-/// process's forks share them.
+/// Duplicates of the regular files that a process has open, with the offset of each. A process and
+/// its forks share offsets, so each test sets them back.
 #[derive(Default)]
 pub struct OpenFiles {
     regular: Vec<(OwnedFd, i64)>,
@@ -656,7 +656,7 @@ pub struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Seeks all files back to the offsets that they had when they were duplicated.
+    /// Seeks all files back to the offsets that they had when this was made by `open_files`.
     pub fn seek_back(&self) {
         for (file, offset) in &self.regular {
             // A file that cannot be sought was not recorded.

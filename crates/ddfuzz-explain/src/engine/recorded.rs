@@ -27,35 +27,36 @@ const MOST_KEPT: usize = 200_000;
 /// after the last point of a run.
 const BEYOND: usize = 2000;
 
-/// Largest number of instructions that are recorded of a whole run.
+/// If a recording of the whole run would have more instructions than this, nothing is recorded.
 const MOST_WHOLE: usize = 60_000;
-/// Number of recorded instructions after which it is estimated, each time, whether the whole run
-/// has too many instructions to be recorded; the estimate is made by the share of its points that
-/// were passed.
+/// At each multiple of this number of recorded instructions, the length of the whole run is
+/// estimated, by the share of its points that were passed so far; a run with too many instructions
+/// is not recorded further.
 const ESTIMATED: usize = 4_000;
-/// A recording of the whole run may take the time for facts about the failing run divided by this
-/// number.
+/// Divisor of the time for facts about the failing run: the quotient is the time limit of a
+/// recording of the whole run.
 const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a recording of the whole run; of a longer run, the last ones are
 /// recorded.
 const WHOLE_POINTS: usize = 5_000;
-/// If a conditional jump skips so many bytes of code or more, that code is not decoded.
+/// Code that a conditional jump skips is decoded only if it has fewer bytes than this.
 const FARTHEST: u64 = 2048;
-/// Number of bytes at a pointer argument that are compared before and after a call of a library's
-/// function.
+/// Number of bytes behind each pointer argument of a library's function that are compared before
+/// and after the call, to find out what the call has written.
 const NEAR: usize = 512;
 /// DWARF numbers of the registers of all arguments: rdi, rsi, rdx, rcx, r8, r9.
 const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 
-/// Largest number of values that are tried, of those from which an address was computed, to find
-/// which one is the pointer.
+/// Largest number of values from which an address was computed that are tried to find out which one
+/// of them is the pointer.
 const TERMS: usize = 16;
 
-/// Key of a recording: the run, address and number of arrivals of its first and of its last point,
-/// and the number of its points.
+/// Identifies the recorded instructions of a part of a run: which run; the address of the part's
+/// first point (statement) and how often the run had arrived there; the same of its last point; and
+/// the number of its points.
 pub(super) type RecordingKey = (Side, (u64, u64), (u64, u64), usize);
 
-/// The instructions that a run has executed one by one from a point on.
+/// A recording of a run: the instructions that it has executed, one by one, from a point on.
 #[derive(Default)]
 pub(crate) struct Recorded {
     /// The instructions, in the order of time.
@@ -75,7 +76,7 @@ pub(crate) struct Recorded {
     pub branches: HashMap<u64, u64>,
 }
 
-/// What is known of the code at an address that a recorded run has executed.
+/// An instruction at an address that a recorded run has executed, and whose code it is.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// The decoded instruction.
@@ -99,7 +100,8 @@ pub(crate) struct Whole {
     pub(super) slice: Option<Rc<FailureSlice>>,
 }
 
-/// What is known of the program's own code, by its addresses.
+/// Instructions of the program's own code that were decoded so far, by their addresses, and the
+/// branches in it.
 #[derive(Default)]
 pub(super) struct KnownCode {
     instructions: HashMap<u64, Code>,
@@ -146,9 +148,10 @@ impl Recorded {
         self.passed(at).map_or(0, |point| self.points[point].0)
     }
 
-    /// Returns the numbers from which an address was computed by additions and subtractions: the
-    /// address that the instruction `at` accesses, or those that it passes to a library's function.
-    /// One of the numbers may be the pointer.
+    /// Returns the numbers from which an address was computed by additions and subtractions, with
+    /// the sums in between: the address that the instruction `at` accesses or, if it calls a
+    /// library's function, its first two arguments. One of them may be the pointer to which the
+    /// others were added.
     pub fn pointers(&self, at: usize) -> Vec<u64> {
         let executed = &self.executed;
         let registers = match executed[at].is_library_call() {
@@ -199,8 +202,9 @@ fn skipped(jump: &Instruction) -> Option<usize> {
     Some(size as usize)
 }
 
-/// Decodes the code `bytes` that `jump` skips. If it ends with a jump ahead, returns the address
-/// after it and the target of that jump, which is the end of the other branch; else `None`.
+/// Decodes the code `bytes` that the conditional jump `jump` skips. If the last instruction of that
+/// code jumps ahead, as before an `else` branch, returns the range of that branch: the address
+/// after the instruction, and the target of its jump. Else returns `None`.
 fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
     let decoder = Decoder::with_ip(64, bytes, jump.next_ip(), DecoderOptions::NONE);
     let last = decoder.into_iter().last()?;
@@ -237,9 +241,10 @@ fn changes(
     found
 }
 
-/// Returns true if a run is probably too long to be recorded: judged by the instructions recorded
-/// so far, its `all` points have clearly more than `most` instructions. Judges only at each
-/// [`ESTIMATED`] instructions, and returns false at others.
+/// Returns true if a recording will probably be too long: if the run has executed so many
+/// instructions per point until now that all its `all` points together would have more than five
+/// quarters of `most`. Judges only after each [`ESTIMATED`] instructions; in between, returns
+/// false.
 fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
@@ -253,11 +258,10 @@ fn number(bytes: &[u8]) -> Option<u64> {
 }
 
 impl Engine {
-    /// Records the instructions that a run executes from the first of `points` on: up to the crash,
-    /// or if `is_bounded`, to the last of `points`. They are executed one at a time, a library's
-    /// function as a whole. After the last point, at most [`BEYOND`] instructions in a row outside
-    /// of the program's own code are recorded. A part that was recorded before is not executed
-    /// again.
+    /// Records the instructions that a run executes from the first of `points` on, one at a time; a
+    /// library's function is one instruction. Ends at the crash or, if `is_bounded`, at the last of
+    /// `points`. Behind the last point, ends after [`BEYOND`] instructions in a row outside of the
+    /// program's own code. A part that was recorded before is not executed again.
     pub(super) fn record(
         &mut self,
         side: Side,
@@ -286,10 +290,10 @@ impl Engine {
         Ok(recorded)
     }
 
-    /// Records all instructions of the failing run from its first point in `main` on, with the
-    /// memory that libraries' functions change. Of a run of more than [`WHOLE_POINTS`] points, the
-    /// last ones are recorded. Nothing is recorded if these have more than [`MOST_WHOLE`]
-    /// instructions.
+    /// Records all instructions of the failing run from its first point in `main` on. A library's
+    /// function counts as one instruction, with the memory that it changes. Of a run of more than
+    /// [`WHOLE_POINTS`] points, only the last ones are recorded; nothing at all if these have more
+    /// than [`MOST_WHOLE`] instructions.
     pub(crate) fn record_whole(&mut self, points: &[Point]) -> Result<(), EngineError> {
         // What runs before `main` is called by the C library.
         let is_main = |it: &Point| self.function(it.pc) == Some("main");
@@ -306,8 +310,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the decoded instruction at an address, and whose code it is; `None` where there is
-    /// none.
+    /// Returns the instruction at the address `pc`, and whether it is of the program itself or of a
+    /// library; `None` if no instruction is there.
     fn code_at(&mut self, run: &mut Run, pc: u64) -> Option<Code> {
         if let Some(known) = self.code.instructions.get(&pc) {
             return Some(*known);
@@ -330,9 +334,9 @@ impl Engine {
         Some(code)
     }
 
-    /// Records instructions as [`record`](Engine::record) does, but always in a new run. If the end
-    /// of the recording is not bounded by a point and does not come within `most` instructions, the
-    /// recording is empty.
+    /// Records instructions as [`record`](Engine::record) does, but always in a new run of the side
+    /// `side`. The recording begins at the first of `points`. Without `is_bounded` it extends to
+    /// the crash, and is empty if that takes `most` instructions or more.
     fn record_anew(
         &mut self,
         side: Side,
@@ -455,9 +459,9 @@ impl Engine {
         Ok(Some(by_number(&after)))
     }
 
-    /// Returns the memory (address and bytes) to which the arguments of the last recorded
-    /// instruction point, if it calls a library's function that may write anywhere and a whole run
-    /// is recorded; else nothing.
+    /// Returns the memory near the addresses that the last recorded instruction passes as
+    /// arguments, each address with its bytes, if the instruction calls a library's function that
+    /// may write anywhere and a whole run is recorded. Otherwise returns nothing.
     fn pointed_to(&self, run: &mut Run, recorded: &Recorded) -> Vec<(u64, Vec<u8>)> {
         let last = recorded
             .executed
@@ -477,8 +481,9 @@ impl Engine {
         all.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 
-    /// Returns whether the library's function that the recorded instruction `at` of the failing run
-    /// calls changes some memory; `None` where another run does not come to that call.
+    /// Returns whether a call of a library's function changes the memory given by address and size.
+    /// The call is the recorded instruction `at` of the failing run, which is run again for this;
+    /// `None` where this run does not come to the call.
     pub(super) fn call_writes(
         &mut self,
         recorded: &Recorded,

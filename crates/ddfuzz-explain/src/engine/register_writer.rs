@@ -17,14 +17,15 @@ use super::{Engine, EngineError, Point, Side, Unsupported};
 use crate::dwarf::frames::REGISTERS;
 use crate::graph::{Origin, Place};
 
-/// Largest number of stops of a run in the function whose statements are searched for the write to
-/// a register.
+/// Largest number of stops of a run while the write to a register is searched among the statements
+/// of its function; after that, the search ends without a result.
 const MOST_STOPS: usize = 4000;
-/// Largest number of instructions of the function that are executed one by one, after the variable
-/// has got its value.
+/// Largest number of a function's instructions that are executed one by one to find the one that
+/// wrote a value, from the statement at which the value was last seen to change.
 const MOST_STEPS: usize = 20_000;
 
-/// The value whose writer [`Engine::register_writer`] finds.
+/// A value in a register whose writer [`Engine::register_writer`] finds: that of a variable, or one
+/// that no variable describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A variable of a frame, which is in the register of this number.
@@ -33,7 +34,8 @@ pub enum Held {
     Value(u16),
 }
 
-/// The state of a frame at a statement, or at the first instruction of its function.
+/// One step of a run through a function in the search for the statement that wrote a register, or a
+/// variable in one: the state of the function's frame at a statement, or at its first instruction.
 struct Step {
     /// Number of stops of the run at statements of the function that came before this stop.
     number: usize,
@@ -49,11 +51,11 @@ struct Step {
 }
 
 impl Engine {
-    /// Finds the statement that gave `held`, a register or a variable in one, the value `value`
-    /// that it has at the point `to` of the failing run; `None` where that is not certain. For a
-    /// parameter, that is the call. The search begins at the point in `from`, which also says how
-    /// often the run has reached the statement of `to` up to there; without `from`, at the
-    /// beginning of the run.
+    /// Finds the statement that gave a register, or a variable in a register (`held`), the value
+    /// `value` that it has at the point `to` of the failing run. For a parameter, it is the call of
+    /// the function. `None` where that is not certain. `from` is the point at which the search
+    /// begins, with the number of times that the run has reached the statement of `to` until then;
+    /// without it, the search begins with the run.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -114,11 +116,12 @@ impl Engine {
         }))
     }
 
-    /// Returns the address of the last statement that has given the variable `held` the value
-    /// `value` which it has at the point `to`, or of the call that has passed it as a parameter;
-    /// `None` where that is not known. The variable is then in `register`. Its frame is given by
-    /// the first address `entry` of its function, its number `frame` and its address `cfa`; the run
-    /// stops at the addresses `stops`.
+    /// Finds what has given the variable `held` its present `value`, with which the failing run
+    /// arrives at the point `to` and which is in `register`: returns the address of the last
+    /// statement that wrote it, or of the call that passed it as a parameter; `None` where that is
+    /// not known. `entry`, `frame` and `cfa` tell the variable's stack frame: first address of the
+    /// function, number and canonical frame address of the frame. The run stops at the addresses
+    /// `stops`; it is followed from the point `from`, or from its beginning.
     fn last_write_to(
         &mut self,
         (from, to): (Option<(Point, u64)>, Point),
@@ -186,10 +189,11 @@ impl Engine {
         Ok(false)
     }
 
-    /// Returns for each of `steps` the instructions that the failing run executes there in the
-    /// frame itself, from the first step up to the point `to`; called functions are executed as a
-    /// whole. `None` where the run does not go through the same steps again, or has too many
-    /// instructions.
+    /// Makes the failing run again, and returns for each of `steps` the instructions that the frame
+    /// executes there itself, up to the point `to`; a called function is executed as a whole, and
+    /// only its call is included. `from` and `stops` say where the run is stopped, as when the
+    /// steps were found. `None` where the run does not go through the same steps again, or has too
+    /// many instructions.
     fn executed_since(
         &mut self,
         from: Option<(Point, u64)>,
@@ -368,10 +372,11 @@ impl Engine {
     }
 }
 
-/// Returns the index of the step after which a variable has kept `value` up to the last step: a
-/// step at a statement that has changed it, or at the first instruction of the function if it was
-/// passed as a parameter. `None` where that is not known. If the variable is not visible at a step,
-/// the step counts as a change only if the variable's register has another value there.
+/// Returns the index of the step by which a variable got `value`, the value that it has at the last
+/// of `steps` of one function: the last step that changed it or, for a parameter, the function's
+/// first instruction. `None` if that is not known. If the debug information does not show the
+/// variable at a step, the step counts as the change only if the variable's register has another
+/// value there.
 fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
     let mut register = None;
     for (index, step) in steps.iter().enumerate().rev() {
@@ -397,10 +402,11 @@ fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the address of the last statement that has written a variable, or of the call that has
-/// passed it, among `steps`. `executed` has the instructions of each step, `register` is where the
-/// variable is after them. `None` where no instruction has written it. An instruction that only
-/// moves the variable from its earlier place does not write it.
+/// Returns the address of the last statement among `steps` that wrote a variable or, if none did,
+/// of the call that passed it to the function; `None` if that is not known. `executed` has the
+/// instructions of each step; `register` is the register that holds the variable after the last
+/// step. An instruction that only moves the variable from its earlier place does not count as a
+/// write.
 fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> Option<u64> {
     let mut place = Value::Register(register);
     for (step, executed) in steps.iter().zip(executed).rev() {
@@ -416,8 +422,9 @@ fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> O
     steps.first()?.caller
 }
 
-/// Returns true if the instructions have given `place` a new value, and have not only copied the
-/// one that was in `place` or `before` (the variable's earlier place) at the beginning.
+/// Returns true if `place` has a new value after the instructions. Returns false if they have only
+/// copied into it the value that was in `place`, or in `before` (the variable's earlier place), at
+/// the beginning.
 fn is_written(executed: &[Executed], place: Value, before: Option<Value>) -> bool {
     let mut value = place;
     for it in executed.iter().rev() {
@@ -465,8 +472,9 @@ mod tests {
         }
     }
 
-    /// Returns the address of the statement, or of the call, at which [`last_change`] finds the
-    /// change.
+    /// Returns the address of the statement that gave the variable the value 5, which it has kept
+    /// up to the last of `steps`, or of the call that passed it; `None` if [`last_change`] finds
+    /// none.
     fn written(steps: &[Step]) -> Option<u64> {
         let steps: Vec<&Step> = steps.iter().collect();
         let found = last_change(&steps, &[5]).map(|it| steps[it]);
@@ -491,7 +499,8 @@ mod tests {
         assert_eq!(written(&[]), None);
     }
 
-    /// Instructions that are executed one after another from the address `pc` on.
+    /// Returns the decoded instructions `code`, which follow one another from the address `pc` on;
+    /// all other registers are 0.
     fn executed(pc: u64, mut code: &[u8]) -> Vec<Executed> {
         let mut registers = [0; REGISTERS];
         registers[REGISTERS - 1] = pc;

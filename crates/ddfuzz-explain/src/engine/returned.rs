@@ -13,15 +13,16 @@ use super::{Engine, EngineError, Point, Side, Unsupported};
 use crate::dwarf::frames::REGISTERS;
 use crate::graph::Place;
 
-/// Largest number of single steps through a statement, or through a function.
+/// Largest number of instructions that are executed one by one in a statement or function, to find
+/// where a returned value was computed. In a longer one it is not found.
 const MOST_STEPS: usize = 8000;
 /// Largest number of nested calls through which a returned value is followed.
 const DEPTH: usize = 4;
 /// Largest number of calls in one function whose results are replaced by those of the passing run.
 const TRIED: usize = 4;
 
-/// A variable after the statement that has written it: where it is in the failing run, and its
-/// values in both.
+/// A variable that a statement has written: its place in the failing run, and the bytes that it has
+/// in the passing and in the failing run after the statement.
 pub struct Written {
     /// Where the variable is in the failing run.
     pub place: Place,
@@ -40,7 +41,8 @@ struct Call {
     result: u64,
 }
 
-/// What one single step in a stack frame has done.
+/// What the execution of one instruction in a stack frame has done: nothing special, a call, or the
+/// return from the frame's function.
 pub(super) enum Step {
     /// The step has executed an instruction that neither calls nor returns.
     Instruction,
@@ -52,10 +54,11 @@ pub(super) enum Step {
 }
 
 impl Engine {
-    /// Finds the instruction of a called function that computed the value which a statement wrote.
-    /// `points` are the statement in the passing and in the failing run. The value counts as
-    /// returned by a call if the failing run writes the passing run's value as soon as the result
-    /// of that call is replaced by that of the passing run. `None` if there is no such call.
+    /// Finds the instruction, in a called function, that computed the value which a statement
+    /// wrote; `points` are the statement's executions in the passing and in the failing run. To
+    /// find the call, the failing run is repeated with the result that the call has in the passing
+    /// run: if it then writes the passing run's value, the value came from this call. `None` if
+    /// there is no such call.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -120,9 +123,10 @@ impl Engine {
         Ok((run, calls))
     }
 
-    /// Steps through a function up to its return, or through one statement of it if `is_statement`,
-    /// with `path` and `replaced` as for [`through`](Engine::through), and appends the calls that
-    /// the function at the end of the path makes to `calls`.
+    /// Steps through a function up to its return, or through one statement of it if `is_statement`.
+    /// `path` selects a nested call: the index of a call in the function, of a call in the called
+    /// one, and so on. With `replaced`, the result of this call becomes that number. Appends the
+    /// calls that the selected function makes to `calls`.
     fn walk(
         &mut self,
         run: &mut Run,
@@ -209,9 +213,10 @@ impl Engine {
         }
     }
 
-    /// Returns the address of the instruction that computed the result of a call, in the called
-    /// function. The call is selected by `path` from the statement of the failing run at `point`.
-    /// `None` where the function is not in the program's own code.
+    /// Returns the address of the instruction, in a called function, that computed the result of a
+    /// call. The call is found from the statement of the failing run at `point`: `path` has the
+    /// index of a call in the statement, of a call in the function called there, and so on. `None`
+    /// if the function is not in the program's own code.
     fn computed(&mut self, point: Point, path: &[usize]) -> Result<Option<u64>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, point)?;
@@ -274,7 +279,7 @@ impl Engine {
     }
 }
 
-/// Returns true if a place has the value `value` in a stopped run.
+/// Returns true if the memory or register `place` of a stopped run begins with the bytes `value`.
 fn has_value(run: &mut Run, place: Place, value: &[u8]) -> Result<bool, EngineError> {
     let bytes = match place {
         Place::Memory(address) => run.process.bytes(address, value.len()),

@@ -16,8 +16,8 @@ use crate::dwarf::frames::Frame;
 use crate::engine::watchdog::TimeLimit;
 use crate::unfold::Area;
 
-/// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
-/// busy loop.
+/// Number of arrivals at one statement that a trace records; later arrivals, as in a long loop, are
+/// ignored.
 pub const MOST_HITS: u64 = 400;
 /// Factor by which a run that is stopped often may exceed the target's limit on wall time.
 pub(super) const STOPS: u32 = 20;
@@ -55,7 +55,8 @@ pub enum Next {
     Ended(Box<Ending>),
 }
 
-/// Why a resumed run halts, in detail.
+/// Why a resumed run halts: at a trap (such as a breakpoint), at a system call, shortly before it
+/// dies or exits, or because it has ended.
 pub(super) enum Halt {
     /// The process has stopped at a breakpoint, a watched address, or a trap instruction of the
     /// program, or after a single step.
@@ -70,7 +71,7 @@ pub(super) enum Halt {
     Ended(Ended),
 }
 
-/// How far a run is resumed.
+/// Up to which event a run is resumed: a breakpoint only, or also a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The run is resumed up to the next breakpoint.
@@ -79,8 +80,8 @@ pub enum Pace {
     SystemCalls,
 }
 
-/// The stack's frames at the last stop, from which the hash of the next stack is computed, without
-/// a new walk of frames that are the same.
+/// The frames on the stack of a run at its last stop, each with a hash. At the next stop, only new
+/// frames are walked to compute the stack's hash.
 #[derive(Default)]
 struct ShadowStack {
     /// Address of each frame, its return address, and the hash of the frames around it; outermost
@@ -98,8 +99,9 @@ impl Engine {
         self.start_within(side, STOPS)
     }
 
-    /// Starts a run as [`start`](Engine::start) does. It is killed after `factor` times the
-    /// target's limit on wall time.
+    /// Starts the target under ptrace on the passing or the failing input, as `side` says, and
+    /// returns the run, stopped at the program's first instruction. It is killed after `factor`
+    /// times the target's limit on wall time.
     fn start_within(&mut self, side: Side, factor: u32) -> Result<Run, EngineError> {
         self.check_time()?;
         self.truncate_output(0)?;
@@ -170,8 +172,8 @@ impl Engine {
         Ok(Some(run))
     }
 
-    /// Records where the program is loaded and where its statements begin: without address
-    /// randomization it is the same in all runs.
+    /// Records where the program is loaded in `process`, and the addresses at which its statements
+    /// begin. Both are the same in all runs, which have no address randomization.
     fn learn_addresses(&mut self, process: &Process) -> Result<(), EngineError> {
         self.classifier.know_target(process.pid);
         let maps = Maps::of(process.pid);
@@ -255,8 +257,9 @@ impl Engine {
         }
     }
 
-    /// Resumes a run, with the signal `signal` if it is not 0, up to the next halt. Signals that do
-    /// not kill are delivered.
+    /// Resumes a run up to the next halt: a breakpoint, a system call if `pace` says so, a signal
+    /// that kills the run, or its end. `signal` is delivered to it first, if that is not 0. Signals
+    /// that do not kill it are delivered without a halt.
     ///
     /// # Errors
     /// When the process starts threads or processes, or tracing fails.
@@ -499,7 +502,8 @@ impl Engine {
 }
 
 impl Run {
-    /// Returns the address ranges of the program's arguments, which are those of its forks, too.
+    /// Returns the address ranges of the program's arguments in memory. They are the same in all
+    /// forks of the run.
     pub(crate) fn arguments(&self) -> &[Area] {
         &self.arguments
     }
@@ -528,7 +532,9 @@ pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), Engin
 }
 
 impl ShadowStack {
-    /// Returns a hash of the return addresses on the stack of a stopped run with these `registers`.
+    /// Returns a hash of the return addresses on the stack of the run that is stopped with these
+    /// `registers`. Recorded points have this hash in place of their stack. Frames that are the
+    /// same as at the last stop are not walked again.
     fn hash(
         &mut self,
         engine: &mut Engine,

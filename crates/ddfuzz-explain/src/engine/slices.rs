@@ -15,13 +15,15 @@ use crate::dwarf::frames::Frame;
 use crate::engine::watchdog::TimeLimit;
 use crate::slice::{CallTree, Slice, Stopped, find_slice};
 
-/// Largest number of events (statement executions) of a run for which a slice is searched.
+/// Largest number of events (executions of statements) of a run for which a critical slice is
+/// searched; for more, there is no search.
 pub const MOST_EVENTS: usize = 2000;
-/// Number of recorded stops of a run, at statements and function entries, after which the run goes
-/// on without being stopped.
+/// After a run was stopped at this many statements and function entries, it runs to its end without
+/// further stops, and none of these is recorded.
 const COUNTED: usize = 100_000;
 
-/// What the statements that a critical slice keeps have to reproduce.
+/// What the statements that a critical slice keeps have to reproduce: all output of the run,
+/// certain lines of it, or the failure.
 #[derive(Clone, Debug)]
 pub enum Goal {
     /// The slice has to reproduce the whole output of the run.
@@ -32,7 +34,8 @@ pub enum Goal {
     Failure(Criterion),
 }
 
-/// The result of a search for a critical slice.
+/// The result of a search for a critical slice: the executions of statements that alone reproduce a
+/// failure or output.
 pub enum Sliced {
     /// A slice was found; the call tree has the events (statement executions) of the run.
     Found(CallTree, Slice),
@@ -43,7 +46,8 @@ pub enum Sliced {
     NotReproduced,
 }
 
-/// How the execution of the kept statements of a stack frame ended.
+/// How a part of a slice ended: the process has ended, or it has stopped at the next statement or
+/// outside of the stack frame.
 enum Left {
     /// The process has ended.
     Ended(Box<Ending>),
@@ -134,8 +138,8 @@ impl Engine {
         text.is_some_and(|text| text == "return" || text.starts_with("return "))
     }
 
-    /// Makes the failing run, and records its stops at all statements and at the function entries
-    /// `entries`, and how it ended.
+    /// Makes the failing run, which is stopped at each statement and at the function entries
+    /// `entries`. Returns these stops in order, and how the run ended.
     fn stops(&mut self, entries: &BTreeSet<u64>) -> Result<(Vec<Stopped>, Ending), EngineError> {
         let mut run = self.start(Side::Failing)?;
         let all: Vec<u64> = self.statements.iter().chain(entries).copied().collect();
@@ -166,9 +170,9 @@ impl Engine {
         }
     }
 
-    /// Returns true if `stop` only continues the statement of the stop `last`, which comes before
-    /// it: in the same frame, on the same line, at another address. The condition of a loop after
-    /// the jump to it is an example.
+    /// Returns true if the stop `stop` belongs to the same statement as the stop `last` before it:
+    /// it is in the same frame and on the same line, at another address, such as the condition of a
+    /// loop after the jump to it.
     fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
         let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
         same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)
@@ -207,9 +211,11 @@ impl Engine {
         frame.cfa
     }
 
-    /// Executes only the statement executions for which `kept` is true, in a fork of the stopped
-    /// run, and returns how the fork ended; `None` where it stops without an end, or does what
-    /// cannot be followed. `entries` are the addresses of function entries at which it is stopped.
+    /// Runs a fork of the stopped program in which only those statement executions of the call tree
+    /// `tree` are executed for which `kept` is true, and returns how the fork ended. `None` where
+    /// it stops without an end, or does what cannot be followed, such as starting a thread.
+    /// `entries` are the addresses at which functions begin: the fork is stopped there to notice
+    /// calls.
     fn run_kept(
         &mut self,
         stand: &mut Stand,
@@ -234,11 +240,12 @@ impl Engine {
         })
     }
 
-    /// Executes those events (statement executions) of the frame `frame` of the call tree that a
-    /// slice keeps, or must keep, in the process `child`, and skips the others; what they call is
-    /// executed in the same way. `cfa` is the canonical frame address of that frame, by which its
-    /// statements are told from those of inner calls; `entries` are the addresses at which functions
-    /// begin, by which calls are noticed.
+    /// Executes, in the process `child`, those events (statement executions) of the frame with the
+    /// index `frame` of the call tree that the slice keeps (`kept`) or must always keep, and skips
+    /// the others. The functions that they call are executed in the same way. `cfa`: canonical
+    /// frame address of the frame, which tells its statements from those of inner calls. `entries`:
+    /// addresses at which functions begin, by which calls are noticed. Returns how the run ended,
+    /// or the registers where the frame is left.
     fn frame(
         &mut self,
         child: &mut Process,
@@ -273,10 +280,10 @@ impl Engine {
         Ok(Left::Stopped(last))
     }
 
-    /// Executes the event `event` (a statement with its calls) in the process `child`, up to the
-    /// next statement of its frame, or of a frame around it. In the called functions, only the
-    /// events that `kept` has are executed. `cfa` is the canonical frame address of the event's
-    /// frame, `entries` are the addresses of function entries.
+    /// Executes one event (a statement with its calls) of the call tree `tree`, that with the index
+    /// `event`, in the process `child`; returns how it ended. In the called functions, only those
+    /// events are executed for which `kept` is true. `cfa` is the canonical frame address of the
+    /// event's frame, `entries` are the addresses of function entries.
     fn event(
         &mut self,
         child: &mut Process,

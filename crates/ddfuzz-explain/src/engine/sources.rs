@@ -11,7 +11,8 @@ use crate::dwarf::frames::STACK_POINTER;
 /// followed back to the reads of memory.
 const COMPUTED: usize = 2;
 
-/// Where a value came from, in a list of executed instructions.
+/// Where a value came from, in a list of executed instructions: read from memory that none of them
+/// had written, computed by one of them, or perhaps written by the call of a library's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// An instruction read the value from memory, where none of the executed ones had written it.
@@ -89,9 +90,10 @@ pub fn source(
     }
 }
 
-/// Returns the reads of memory from which the last write to `value` in `range` was computed,
-/// through at most two computations: index of the reading instruction, address and size in bytes.
-/// `statement` returns, for an instruction, the index at which its statement starts.
+/// Finds the last of the instructions `executed[range]` that writes the place `value`, and returns
+/// the reads of memory from which it computed what it wrote, in at most two further steps of
+/// computation. Of each read: index of the reading instruction, address and size in bytes.
+/// `statement` returns for an instruction the index at which its statement starts.
 pub fn reads(
     executed: &[Executed],
     range: Range<usize>,
@@ -135,8 +137,8 @@ pub fn inputs(it: &Executed, written: Value) -> Vec<Value> {
     }
 }
 
-/// Returns the index of the last instruction in a range that writes some memory, itself or by a
-/// library's function that certainly does; `None` where there is none.
+/// Returns the index of the last instruction in `range` that writes `memory` (a place in memory),
+/// itself or by the call of a library's function that certainly does; `None` where there is none.
 pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> Option<usize> {
     let writes = |at: &usize| {
         let it = &executed[*at];
@@ -145,9 +147,9 @@ pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> 
     range.rev().find(writes)
 }
 
-/// Returns the index of the instruction that pushed a register onto the stack, if the instruction
-/// `at` pops the value back into the register; else `None`. The value is another one if it was
-/// overwritten meanwhile: that is as if the register was read from any memory.
+/// Returns the index of the instruction that saved `register` on the stack, if the instruction `at`
+/// restores it: pops the same value back into the register. Returns `None` for other instructions,
+/// and if the saved value was overwritten meanwhile.
 fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     let (address, size) = executed[at].read().filter(|_| executed[at].is_pop())?;
     let memory = Value::Memory(address, size);
@@ -162,9 +164,9 @@ fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     (is_same && is_kept).then_some(by)
 }
 
-/// Returns the index of the last instruction in a range that writes some memory, `Ok(None)` if
-/// there is none. If a later call of a library's function may have written it, returns the index of
-/// that call as the error.
+/// Returns the index of the last instruction in `range` that writes to `memory`; `Ok(None)` if
+/// there is none. `Err` has the index of a later call of a library's function that may have written
+/// there.
 fn written_in(
     executed: &[Executed],
     range: Range<usize>,
@@ -182,9 +184,10 @@ fn written_in(
     Ok(None)
 }
 
-/// Returns the jumps after which two runs go different ways, as pairs of their indices in both
-/// lists. Those come first after which the most instructions are executed until both runs are at
-/// the same instruction of the same frame again.
+/// Compares two recordings, and returns the jumps at which the runs part: the pair of a jump's
+/// indices in `failing` and in `passing`. The runs meet again at the next instruction and stack
+/// pointer that both have. The pairs are sorted by how many instructions lie in between, the
+/// longest way first.
 pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usize)> {
     let place = |it: &Executed| (it.pc(), it.registers[usize::from(STACK_POINTER)]);
     let mut found = Vec::new();
@@ -224,10 +227,11 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
         .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
 }
 
-/// If the instruction `by` counts in a loop (adds a constant to a register in each round), returns
-/// the index of its execution in the first round, and the values that the loop's condition compares
-/// beside the counter, each with the index of the comparison: the final count depends on them. Else
-/// returns `by` and no values.
+/// Finds the first round of a loop that counts: `by` is the index of an instruction that adds a
+/// constant to a register. Returns the index in `executed` at which the first round executes this
+/// instruction, and the values with which the loop's condition compares the counter, since the
+/// final count depends on them; each comes with the index of the comparison. If `by` does not count
+/// in a loop, returns `by` and no values.
 pub fn rounds(executed: &[Executed], by: usize) -> (usize, Vec<(usize, Value)>) {
     let Some(counter) = executed[by].counter().map(Value::Register) else {
         return (by, Vec::new());
@@ -281,7 +285,8 @@ mod tests {
     use super::*;
     use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-    /// Decodes a sequence of instructions at address 0x100, executed with the same registers.
+    /// Returns the decoded instructions `code`, which follow one another from the address 0x100 on
+    /// and are executed with the same values in all other registers.
     fn executed(code: &[&[u8]]) -> Vec<Executed> {
         let mut pc = 0x100;
         let one = |code: &&[u8]| {

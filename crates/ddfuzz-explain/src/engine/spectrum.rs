@@ -17,8 +17,8 @@ use crate::passing::SimilarInput;
 
 /// Largest number of other inputs that are chosen to compare mutants with the program.
 const CHOSEN: usize = 20;
-/// Number of runs of other inputs that suffice to judge a mutated statement: so many that fail, and
-/// so many that do not fail.
+/// Number of failing runs, and number of others, that suffice to judge a mutant of a statement by
+/// runs of other inputs.
 pub(super) const ENOUGH: usize = 3;
 
 /// How many runs, failing ones and others, execute a statement.
@@ -45,7 +45,8 @@ impl Executions {
     }
 }
 
-/// A statement that tells runs that fail from others.
+/// A statement by which failing runs differ from others: all failing runs execute it, and at most a
+/// quarter of the others do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Telling {
     /// Address of the statement.
@@ -58,7 +59,7 @@ pub(crate) struct Telling {
     pub others: usize,
 }
 
-/// Other inputs, with which the program is run to compare mutants with it.
+/// Inputs beside the failing one, on which mutants are compared with the unchanged program.
 pub(crate) struct OtherInputs<'a> {
     /// The inputs; the first one is the passing input.
     pub all: &'a [SimilarInput],
@@ -67,10 +68,12 @@ pub(crate) struct OtherInputs<'a> {
 }
 
 impl OtherInputs<'_> {
-    /// Returns whether the run of the input with the index `at`, which ended as `end` says, fails;
-    /// `averts` says that it does not end like a failing run. `None` for a run that says nothing:
-    /// one with an end of its own whose output does not match the pattern, and one of an input made
-    /// of the failing one, whose output may be wrong in a way that the pattern does not match.
+    /// Returns whether the program fails on the input with the index `at`, by a run that ended as
+    /// `end` says. `averts`: the run did not end as the failing run does. Without the pattern
+    /// `wrong`, the program fails unless `averts`. With a pattern, it fails if `averts` is false
+    /// and the output matches, and it does not fail if `averts` is true. `None` where that cannot
+    /// be told: the run ended as the failing one but its output does not match, or `averts` is true
+    /// for an input made of the failing one, whose output may be wrong in another way.
     pub fn fails(&self, at: usize, end: &MutantEnd, averts: bool) -> Option<bool> {
         match (self.wrong, averts) {
             (None, _) => Some(!averts),
@@ -88,7 +91,8 @@ struct Covered {
     executed: HashSet<u64>,
 }
 
-/// The statements of a failing run, and the runs that execute them.
+/// Which statements of a failing run are executed by which runs of other inputs; it shows which
+/// statements tell failing runs from others.
 #[derive(Default)]
 pub(super) struct Spectrum {
     statements: HashMap<u64, Executions>,
@@ -101,9 +105,10 @@ impl Spectrum {
         self.statements.get(&statement).copied()
     }
 
-    /// Returns the statement of the failing run that tells runs that fail from others best, the
-    /// first one in the order of its `points`: all runs that fail execute it, and at most a
-    /// quarter of the others. `None` where there is none, or too few runs to tell.
+    /// Returns the statement that best separates runs that fail from others: all runs that fail
+    /// execute it, and the fewest of the others, at most a quarter. Of equally good ones, it is the
+    /// first in `points`, those of the failing run. `None` where there is none, or too few runs to
+    /// tell.
     pub fn telling(&self, points: &[Point]) -> Option<Telling> {
         let others = self.runs.iter().filter(|it| !it.fails).count();
         if others < ENOUGH || self.runs.len() - others < ENOUGH {
@@ -121,8 +126,8 @@ impl Spectrum {
         })
     }
 
-    /// Counts for each statement of the failing run how many failing runs execute it, that one
-    /// included, and how many runs without failure.
+    /// Counts how many failing runs, and how many others, execute each statement of the failing run
+    /// that is explained; this run counts as one.
     fn count(&mut self) {
         let all = 1 + self.runs.iter().filter(|it| it.fails).count();
         for it in self.statements.values_mut() {
@@ -140,9 +145,10 @@ impl Spectrum {
         }
     }
 
-    /// Chooses at most [`CHOSEN`] inputs, and returns their indices. Their runs shall execute each
-    /// of `statements` at least [`ENOUGH`] times in failing runs, and as often in others, if there
-    /// are so many. The input that adds most to that comes first; input 0 always comes before all.
+    /// Chooses at most [`CHOSEN`] inputs, and returns their numbers. They are chosen one by one,
+    /// until failing runs execute each of `statements` at least [`ENOUGH`] times, and passing runs
+    /// do so, too, or no input is left that helps. Input 0 is always first; then always the input
+    /// whose run executes most statements that are not executed often enough yet.
     pub fn chosen(&self, statements: &HashSet<u64>) -> Vec<usize> {
         let mut missing: HashMap<(bool, u64), usize> = HashMap::new();
         let mut left: Vec<&Covered> = self.runs.iter().collect();
@@ -174,10 +180,11 @@ impl Spectrum {
 }
 
 impl Engine {
-    /// Counts how often the failing run executes each of its statements, and how many runs of the
-    /// inputs `others` execute it. An input is run only while less than an eighth of the time left
-    /// is used. `first` is the point at which each run is forked, `averts` is true for the end of a
-    /// run that does not fail, `limit` is the time limit of a run.
+    /// Finds which statements of the failing run, whose points are in `trace`, the program also
+    /// executes on the inputs `others`, and counts how often the failing run executes each. Begins
+    /// no run of an input when an eighth of the time that was left is used up. `first` is the point
+    /// at which each run is forked, `limit` the time limit of a run; `averts` is true for the end
+    /// of a run that does not fail.
     pub(super) fn spectrum(
         &mut self,
         trace: &Trace,
@@ -232,9 +239,10 @@ impl Engine {
         Ok(end.map(|end| (executed, end)))
     }
 
-    /// Runs a fork of the stopped run with breakpoints at the addresses `places`, and calls `act`
-    /// with the process and its registers at each stop there; `act` removes the breakpoint, or
-    /// steps over it. Returns how the fork ends; `None` where it did what cannot be followed.
+    /// Runs a fork of the run that is stopped in `stand`, with breakpoints at the addresses
+    /// `places`. At each stop there, calls `act` with the process and its registers; `act` must
+    /// remove the breakpoint or step over it. Returns how the fork ends; `None` if it starts
+    /// threads or processes.
     pub(super) fn stopped_at(
         &mut self,
         stand: &mut Stand,

@@ -28,7 +28,8 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Records which modules are mapped in a process.
+    /// Records which modules (program and libraries) are mapped in a process, and at which
+    /// addresses.
     pub fn map(&mut self, maps: &Maps) {
         let mut first: HashMap<PathBuf, u64> = HashMap::new();
         for mapping in maps.iter().filter(|mapping| mapping.is_file()) {
@@ -46,7 +47,8 @@ impl Modules {
     }
 
     /// Returns the unwind table of the module at `address`, with the module's bias: the difference
-    /// between addresses in the process and in the file.
+    /// between addresses in the process and in the file. `None` if no module is there, or its table
+    /// cannot be read.
     fn at(&mut self, address: u64) -> Option<(&mut UnwindTable, u64)> {
         let found = self
             .mapped
@@ -177,7 +179,8 @@ pub struct Captured {
 }
 
 impl Reading<'_> {
-    /// Reads the memory graph of a stopped process whose stack has these frames.
+    /// Reads the memory graph of a stopped process: its variables, and all that their pointers lead
+    /// to. `frames` are the frames of its stack.
     pub fn capture(
         &mut self,
         frames: &[Frame],
@@ -235,8 +238,8 @@ impl Reading<'_> {
         place.is_some_and(|(file, _)| is_library_file(file))
     }
 
-    /// Returns the place and the value of a variable of the innermost frame; `None` where the
-    /// variable has no place that could be changed.
+    /// Returns where a variable of the innermost frame is (memory or register), and its 8 bytes
+    /// there; `None` where the variable has no place that could be changed.
     pub fn value(
         &self,
         frames: &[Frame],
@@ -261,9 +264,9 @@ impl Reading<'_> {
         found.map(|place| (place, value))
     }
 
-    /// Calls `found` for each variable that is in scope in the frame with the index `index`: with
-    /// the variable; with `Some(None)` if it has a value but no place that could be changed; with
-    /// `None` if its value is unknown.
+    /// Calls `found` for each variable that is in scope in the frame with the index `index`. The
+    /// argument is the variable with its place; `Some(None)` if the variable has a value, but no
+    /// place that could be changed; `None` if its value is unknown.
     fn locals(
         &self,
         frames: &[Frame],
@@ -352,9 +355,9 @@ impl Reading<'_> {
         found
     }
 
-    /// Returns the registers and words that are compared if no variables are read: those of
-    /// [`undescribed`](Reading::undescribed), with the place on the stack in each name, and the
-    /// words of the program's data segments.
+    /// Returns the places that are compared if no variables are read, each with a name: the
+    /// registers and words of [`undescribed`](Reading::undescribed), where a word is named by its
+    /// position in a stack frame, and the words of the program's data segments.
     fn raw(
         &self,
         frames: &[Frame],
@@ -443,9 +446,10 @@ fn global(declared: &Declared, address: u64) -> Variable {
     }
 }
 
-/// Returns the place at which a variable of `frame` can be changed. `found` is where the variable's
-/// location expression says that it is; if that is a register of a caller, it may be saved in
-/// memory. `None` where the variable has no place, or its register was overwritten.
+/// Returns the place (register or memory) at which a variable of `frame` can be changed. `found` is
+/// the place by the debug information. If this is a register that a called function has saved, the
+/// variable is at the place in memory where it was saved. `None` for a variable without a place,
+/// and if its register was overwritten.
 fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     match found {
         Found::Memory(address) => Some(Place::Memory(address)),
@@ -540,7 +544,8 @@ struct ProcessState<'a> {
 }
 
 impl ProcessState<'_> {
-    /// Returns the vtable pointer at `address`, and the class to whose objects it belongs.
+    /// Returns the pointer at `address` if it points to a vtable, and the class to whose objects
+    /// the vtable belongs; `None` if it does not.
     fn vtable_pointer(&mut self, address: u64) -> Option<(u64, TypeId)> {
         let pointer = self.process.word(address)?;
         let of = self.vtables.class(pointer.wrapping_sub(self.bias))?;

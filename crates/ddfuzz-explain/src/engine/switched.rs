@@ -11,15 +11,17 @@ use super::sources::{comparison, guards};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point};
 
-/// Largest number of conditions that are decided the other way for each statement that led to the
-/// failure.
+/// Largest number of conditions that are tried for each statement that led to the failure, the
+/// nearest ones first: a run is made in which the condition is decided the other way.
 const NEAREST: usize = 4;
-/// Largest number of runs in which a condition is decided the other way.
+/// Maximum number of runs of the failing input that the search for a condition makes; in each, one
+/// condition is decided the other way.
 const TRIED: usize = 24;
-/// Largest number of conditions that are returned, one for each statement.
+/// Largest number of conditions that are found to avert the failure when they are decided the other
+/// way; at most one of them led to the same statement.
 const FOUND: usize = 3;
-/// Largest number of runs with another decision that may exceed their time limit; then the search
-/// ends.
+/// The search for conditions that avert the failure ends when this many runs, each with one
+/// condition decided the other way, have exceeded their time limit.
 const HANGING: usize = 2;
 
 /// A condition of the failing run that averts the failure when it is decided the other way.
@@ -32,11 +34,11 @@ pub struct Switched {
 }
 
 impl Engine {
-    /// Finds conditions that avert the failure when decided the other way, by trying those that led
-    /// to the failing statement, or to the statements that made the failing value (`history`).
-    /// `averts` is true for the end of a run without the failure. At most one of the returned
-    /// conditions keeps the run from reaching the failing statement. `limit` is the time limit of a
-    /// run, `points` are the points (statement executions) of the failing run.
+    /// Finds conditions that avert the failure when they are decided the other way. Tries those
+    /// that led to the failing statement, and to the statements that made the failing value
+    /// (`history`), in runs of at most `limit`; `points` are the points (statement executions) of
+    /// the failing run, and `averts` tells of the end of a run whether the failure is gone. Of
+    /// conditions without which the failing statement is not even reached, at most one is returned.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -96,8 +98,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Finds where the value came from on which the recorded jump `at` depends; `None` where that
-    /// is not known.
+    /// Finds where the value came from that the recorded jump with the index `at` tests, in the run
+    /// with these `points`; `None` where that is not known.
     fn compared_by(
         &mut self,
         points: &[Point],

@@ -16,7 +16,8 @@ use crate::graph::Place;
 use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
 
-/// Largest number of ended forks that a stopped run keeps before it reaps them.
+/// Number of ended child processes (forks, each made for one test) that a stopped run may keep;
+/// then it reaps them all.
 const UNREAPED: usize = 16;
 
 /// A run that has stopped at a point: each test at this point makes a fork of it.
@@ -39,13 +40,14 @@ impl Stand {
         self.limit
     }
 
-    /// Returns the process that has stopped.
+    /// Returns the process of the run that stands still at a point, from which tests are forked.
     pub(super) fn process(&mut self) -> &mut Process {
         &mut self.run.process
     }
 }
 
-/// How a fork of a stopped run went on until it ended or reached a statement.
+/// How a fork of a stopped run went on: it ended, it reached the point that it was to reach, or its
+/// changes could not be applied.
 pub enum Continued {
     /// The fork ran to its end, which was this.
     Ended(Ending),
@@ -56,8 +58,9 @@ pub enum Continued {
 }
 
 impl Criterion {
-    /// Returns the criterion for a failure that is an exit with this status: the exits must have
-    /// the same stack, or the same output where the stack shows nothing of the program.
+    /// Returns the criterion by which other runs count as failing, if the failure is an exit with
+    /// this status: they exit with it and with the same stack as `failing`, or with the same output
+    /// where that stack shows nothing of the program.
     pub fn exit(engine: &Engine, status: i32, failing: &Ending) -> Criterion {
         let is_own = |pc: &u64| {
             let code = pc.wrapping_sub(engine.bias);
@@ -162,8 +165,8 @@ impl Engine {
         })
     }
 
-    /// Returns the run from which tests were forked, when no more tests are made; its ended forks
-    /// are reaped before.
+    /// Ends the tests at a point: reaps the forks that have ended, and returns the stopped run from
+    /// which they were made.
     pub(crate) fn released(&mut self, mut stand: Stand) -> Result<Run, EngineError> {
         let instruction = self.system_call.ok_or_else(no_system_call)?;
         for child in std::mem::take(&mut stand.ended) {
@@ -199,13 +202,15 @@ impl Engine {
         Ok(continued.unwrap_or(Continued::Unapplied))
     }
 
-    /// Sets a breakpoint at an address of the stopped run, which forks made later inherit.
+    /// Sets a breakpoint at `address` in the stopped run of `stand`; forks that are made later have
+    /// it, too.
     pub(crate) fn stop_at(&self, stand: &mut Stand, address: u64) -> Result<(), EngineError> {
         Ok(stand.run.process.set_breakpoint(address)?)
     }
 
-    /// Forks the run, lets `act` work with the fork, and kills it. `None` where the fork did what
-    /// cannot be followed, such as starting a thread; that is no error.
+    /// Forks the run, lets `act` work with the fork, kills the fork, and returns the result of
+    /// `act`. `None` where the fork did what cannot be followed, such as starting a thread; that is
+    /// no error.
     pub(crate) fn in_new_fork<T>(
         &mut self,
         stand: &mut Stand,
@@ -271,7 +276,8 @@ impl Engine {
         }
     }
 
-    /// Applies a plan (allocations, then writes) to a process; `None` where a block cannot be
+    /// Sets variables in the stopped `process` to other values: makes the allocations of heap
+    /// blocks that `plan` lists, and then its writes to memory. `None` if a block cannot be
     /// allocated or a place cannot be written.
     fn apply(&mut self, plan: &Plan, process: &mut Process) -> Option<()> {
         let mut new = Vec::new();
@@ -316,8 +322,8 @@ fn no_system_call() -> EngineError {
     EngineError::System(std::io::Error::new(std::io::ErrorKind::Unsupported, why))
 }
 
-/// Returns the bytes to write: all of `bytes`, or, with a mask, `before` with those bits of `bytes`
-/// that the mask selects.
+/// Returns the bytes that a write puts over `before`: without a mask `bytes`; with a mask the bits
+/// of `bytes` where the mask has ones, and those of `before` where it has zeros.
 fn merged(before: Vec<u8>, bytes: &[u8], mask: Option<&[u8]>) -> Vec<u8> {
     let Some(mask) = mask else {
         return bytes.to_vec();

@@ -36,7 +36,7 @@ struct Pending {
     is_set: bool,
 }
 
-/// What the run has shown so far about the memory.
+/// What a run has shown so far about the memory of which it is asked whether anything has set it.
 #[derive(Default)]
 struct Life {
     pending: Vec<Pending>,
@@ -46,10 +46,10 @@ struct Life {
 }
 
 impl Engine {
-    /// Finds out whether memory (address and size) is still unset at the point `to` of the failing
-    /// run. If so, returns the calls with which its life begins (those that led to its allocation,
-    /// or to its function): their addresses in the program's own code, innermost first. `None` if
-    /// something has set any of it, or that is not known.
+    /// Finds out whether memory (address and size) has not been set when the failing run arrives at
+    /// the point `to`. If so, returns the calls that led to the allocation of its heap block, or to
+    /// the function whose local variable it is: their addresses in the program's own code,
+    /// innermost first. `None` if something has set any byte of it, or that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -113,8 +113,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns the event with which the memory that is in use at `address`, at the point `to` of
-    /// the failing run, begins its life; `None` for a global variable, and where that is not known.
+    /// Returns the event with which the memory at `address` begins its life, as it is used at the
+    /// point `to` of the failing run: an allocation, or the call of a function with this local
+    /// variable. `None` for a global variable, and where that is not known.
     fn life_of(&mut self, address: u64, to: Point) -> Result<Option<Begins>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, to)?;
@@ -140,9 +141,11 @@ impl Engine {
         }))
     }
 
-    /// Updates `life` at a breakpoint at which the run is stopped. If the life of the memory at
-    /// `address` begins there (by the event `begins`), records that. If it is one of `allocators`,
-    /// records the call, which may return the memory.
+    /// Updates `life`, the record of whether memory at `address` was set since it came into being,
+    /// at a breakpoint at which `run` is stopped. Memory comes into being as `begins` says: as a
+    /// local variable, at a call of its function, which is recorded; or as a part of a heap block.
+    /// At one of the allocating functions `allocators`, the call is recorded, since it may return
+    /// that block.
     fn record_stop(
         &mut self,
         run: &mut Run,
@@ -190,9 +193,9 @@ impl Engine {
     }
 }
 
-/// Returns true if the system call at which a run is stopped may write to the memory at `address`:
-/// it reads a file into a buffer that has some of the memory, or into buffers that are not looked
-/// at.
+/// Returns true if the system call at which `run` is stopped may write to the `size` bytes at
+/// `address`: it reads a file into a buffer that has some of them, or it is a call with several
+/// buffers, which are not looked at.
 fn reads_into(run: &Run, address: u64, size: u64) -> Result<bool, EngineError> {
     let registers = run.process.registers()?;
     let call = registers.orig_rax as i64;

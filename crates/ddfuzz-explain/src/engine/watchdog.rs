@@ -46,7 +46,8 @@ impl TimeLimit {
         }
     }
 
-    /// Returns a limit with a quarter of the CPU time, for tests of which there are many.
+    /// Returns this limit with a quarter of its CPU time, for kinds of tests that are made in large
+    /// numbers.
     pub fn shorter(self) -> TimeLimit {
         TimeLimit {
             cpu: (self.cpu / 4).max(LEAST_TIME),
@@ -73,12 +74,13 @@ pub(crate) fn cpu_spent() -> Duration {
     clock(libc::CLOCK_THREAD_CPUTIME_ID) + TRACED.get()
 }
 
-/// Adds CPU time of a traced process to the sum of this thread.
+/// Adds `time`, the CPU time of a traced process, to the sum that this thread keeps for all
+/// processes that it has traced.
 pub(super) fn count_traced(time: Duration) {
     TRACED.set(TRACED.get() + time);
 }
 
-/// Returns the time of a clock; zero where there is no such clock.
+/// Returns the time that the system's clock `id` shows; zero if there is no such clock.
 pub(super) fn clock(id: libc::clockid_t) -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -97,8 +99,8 @@ pub(crate) struct Allowance {
     wall: Instant,
 }
 
-/// Largest number of times that the wall time of an explanation, or of a part of it, is as long as
-/// its CPU time. A machine that is busier than that ends it.
+/// Limit on the wall time of an explanation, or of a part of it, as a multiple of its limit on CPU
+/// time. On a machine that is busier than that, the explanation ends early.
 const BUSY: u32 = 4;
 
 impl Allowance {
@@ -108,9 +110,9 @@ impl Allowance {
         Allowance::share(budget, (1, 1))
     }
 
-    /// Returns an allowance from now on of a share of what [`of_budget`](Allowance::of_budget) gives
-    /// for `budget`: of the CPU time divided by the first number of `parts`, of the wall time
-    /// divided by the second one.
+    /// Returns an allowance that starts now, for a part of an explanation whose CPU time is
+    /// `budget`. `parts` are two divisors: the part may take `budget` divided by the first of CPU
+    /// time, and [`BUSY`] times `budget` divided by the second of wall time.
     pub fn share(budget: Duration, (cpu, wall): (u32, u32)) -> Allowance {
         Allowance::new(budget / cpu, Instant::now() + budget * BUSY / wall)
     }
@@ -121,7 +123,7 @@ impl Allowance {
         Allowance { cpu, ..self }
     }
 
-    /// Returns the allowance that ends as soon as this one or `other` does.
+    /// Returns a time limit that is over as soon as this one or `other` is.
     pub fn and(self, other: Allowance) -> Allowance {
         Allowance {
             cpu: self.cpu.min(other.cpu),
@@ -135,18 +137,19 @@ impl Allowance {
         Allowance { cpu, wall }
     }
 
-    /// Returns true if the allowance is used up.
+    /// Returns true if the CPU time or the wall time of this allowance is used up.
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }
 
-    /// Returns an allowance of the time that is left of this one, divided by `divisor`.
+    /// Returns a time limit of a part of what is left of this one: the CPU time and the wall time
+    /// that are left, each divided by `divisor`.
     pub fn part(&self, divisor: u32) -> Allowance {
         self.parts(1, divisor)
     }
 
-    /// Returns an allowance of the time that is left of this one except for the share that
-    /// [`part`](Allowance::part) returns: 3/4 of that time if `divisor` is 4.
+    /// Returns an allowance (limit on CPU and wall time, from now on) of the time that is left of
+    /// this one without one part in `divisor`: 3/4 of that time if `divisor` is 4.
     pub fn but(&self, divisor: u32) -> Allowance {
         self.parts(divisor - 1, divisor)
     }
@@ -171,15 +174,15 @@ struct Deadline {
     latest: Instant,
 }
 
-/// CPU time that a process may use after that of the whole explanation is over: what is counted
-/// is not exact.
+/// CPU time by which a process may exceed what is left of the CPU time of the whole explanation,
+/// because the kernel's counts of CPU time are not exact.
 const INEXACT: Duration = Duration::from_millis(20);
 
 /// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.
 const LEAST_TIME: Duration = Duration::from_millis(20);
 
-/// Factor by which a process may exceed the wall time of its limit on a machine that is too busy to
-/// run it.
+/// On a machine that is too busy to run a process, the process is killed only after this many times
+/// its limit on wall time.
 const PATIENCE: u32 = 40;
 
 impl Deadline {
@@ -215,7 +218,7 @@ impl Deadline {
     }
 }
 
-/// A time limit on a process, which holds until it is dropped.
+/// A time limit that a process has at present; dropping this value ends the limit.
 pub struct Limit {
     watchdog: Watchdog,
 }
@@ -283,13 +286,13 @@ impl Watchdog {
         }
     }
 
-    /// Returns true if the process that was given a time limit last was killed by that limit.
+    /// Returns true if the last process with a time limit was killed because of this limit.
     pub fn has_fired(&self) -> bool {
         let (state, _) = &*self.armed;
         state.lock().unwrap_or_else(PoisonError::into_inner).fired
     }
 
-    /// Ends the thread that kills processes.
+    /// Ends the watchdog's thread, which kills processes that take too long.
     pub fn close(&self) {
         let (state, changed) = &*self.armed;
         state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;

@@ -17,8 +17,8 @@ const MOST_WRITES: usize = 50_000;
 const LARGEST_FRAME: u64 = 1 << 20;
 /// Largest number of bytes that the processor's four watchpoints cover.
 const WATCHED: u64 = 32;
-/// End of the addresses that a process can have. The kernel does not let the processor watch an
-/// address from there on.
+/// First address above all that a process can have; the kernel sets no watchpoint at this address
+/// or above.
 const END_OF_ADDRESSES: u64 = 0x7fff_ffff_f000;
 
 /// The origin of a write to a variable: the code that made it, and the run.
@@ -38,7 +38,8 @@ pub struct Writer {
     pub calls: Vec<u64>,
 }
 
-/// The memory that is watched for writes.
+/// A range of memory of the program that the engine watches, to see which instruction writes a
+/// variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// First address of the watched memory.
@@ -50,7 +51,8 @@ pub struct Watched {
     pub frame: Option<usize>,
 }
 
-/// The last writes of a run to the watched memory.
+/// The last writes of a run to the memory that the engine watches: the last of all, and the last
+/// that changed the value there.
 #[derive(Default)]
 pub(super) struct LastWrites {
     /// The last write that changed the value of the watched memory.
@@ -59,7 +61,7 @@ pub(super) struct LastWrites {
     pub any: Option<LastWrite>,
 }
 
-/// A write to the watched memory.
+/// One write to the memory that the engine watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastWrite {
     /// The code that made the write, and the run in which it was made.
@@ -112,17 +114,19 @@ const READERS: [&str; 24] = [
 ];
 
 impl Writer {
-    /// Returns true if the write copied bytes of the input.
+    /// Returns true if the write put bytes of the input into memory, such as by `read`, so that no
+    /// code of the program made them.
     pub fn is_input(&self) -> bool {
         self.by == By::Input
     }
 }
 
 impl Engine {
-    /// Finds the last write to the memory `watched` in the run `side` up to the point `to`. The
-    /// search begins at the point in `from`, which also says how often the run has reached the
-    /// statement of `to` up to there; without `from`, at the beginning of the run. Returns the last
-    /// write that changed the value; if none did, the last one of all.
+    /// Finds what last wrote to the memory `watched` before the run `side` arrives at the point
+    /// `to`: the last write that changed the value or, if none did, the last one of all; `None` if
+    /// nothing wrote there. Watches from the beginning of the run or, if `from` is given, from the
+    /// point in it; the number in `from` is how often the run has reached the statement of `to` up
+    /// to there.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -235,9 +239,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns true if the watched memory belongs to the frame of its variable at this moment. It
-    /// may also be part of a called function's frame, or of one of an earlier call: writes by those
-    /// are no writes of the variable.
+    /// Returns true if the watched memory is now a part of the frame of its variable, and for a
+    /// variable without a frame. Returns false if it belongs to the frame of another call, such as
+    /// a function called before or from there: what that call writes is no write of the variable.
     fn is_of_frame(
         &mut self,
         process: &mut super::process::Process,
@@ -254,9 +258,10 @@ impl Engine {
         }))
     }
 
-    /// Describes the write to `address` that the program or, if `by_kernel` is set, the kernel has
-    /// just made: the innermost frame in the program's own code, and what this frame was executing
-    /// or had called; `None` where no frame is in the program's own code.
+    /// Describes the write to `address` that the program has just made or, if `by_kernel` is set,
+    /// the kernel: from which instruction or call in the program's own code it came (the innermost
+    /// one there is), and by which calls that was reached. `None` where no frame is in the
+    /// program's own code.
     pub(super) fn describe(
         &mut self,
         process: &mut super::process::Process,
@@ -316,9 +321,9 @@ impl Engine {
         }))
     }
 
-    /// Returns what made a write by the instruction at the address `code` of a library:
-    /// [`By::Input`] if the function there reads a file and only the input is open for reading,
-    /// else that function.
+    /// Returns what caused a write by the library's instruction at the address `code`: the input
+    /// ([`By::Input`]) if the library's function is one that reads files and no file but the input
+    /// is open for reading, else that function.
     fn by_library(&self, code: u64, process: &super::process::Process) -> By {
         let name = self.library_function(code);
         match is_reader(&name) && self.has_only_input_open(process) {
@@ -456,7 +461,8 @@ pub(super) fn watch(
     Ok(())
 }
 
-/// Splits a range of addresses into aligned pieces of 1, 2, 4 or 8 bytes.
+/// Splits the range of `size` bytes at `address` into aligned pieces of 1, 2, 4 or 8 bytes, each
+/// returned as address and size: what a debug register can watch.
 fn pieces(address: u64, size: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let (mut at, end) = (address, address + size);

@@ -10,8 +10,8 @@ use crate::unfold::{Area, LARGEST, PAGE, Unfolding};
 pub const LIBRARY_BUFFER: &str = "library buffer";
 
 impl Unfolding<'_> {
-    /// Adds to the memory graph, as raw bytes, the parts of memory that the program has mapped for
-    /// itself to which no pointer leads. A mapping to which no pointer leads at all is left out.
+    /// Adds to the memory graph, as raw bytes, those parts of the memory mapped by the program
+    /// itself that belong to no object of the graph. A mapping without any such object is left out.
     pub(super) fn gaps(&mut self) {
         for area in self.mapped.clone() {
             let mut at = area.start;
@@ -91,7 +91,8 @@ impl Unfolding<'_> {
         found
     }
 
-    /// Adds an object of raw bytes, which no type describes, at an address.
+    /// Adds an object called `name` to the memory graph: the `bytes` at `address`, which no type
+    /// describes.
     fn raw(&mut self, address: u64, bytes: Vec<u8>, name: &str) {
         let leaves = self.leaves_of(Types::VOID, &bytes);
         self.graph.add(Object {

@@ -4,10 +4,10 @@ use crate::types::TypeId;
 use crate::unfold::{Area, LARGEST, Unfolding};
 
 impl Unfolding<'_> {
-    /// Returns address and class of the whole C++ object to which `pointer`, a pointer to the class
-    /// `to`, leads. The object's vtable pointer tells the class, if this is derived from `to`, its
-    /// object fits into `area`, and the memory graph has no object there. Else returns `pointer`
-    /// and `to`.
+    /// Returns the address and the class of the whole C++ object of which `pointer`, a pointer to
+    /// the class `to`, leads to a part. The class is told by the object's vtable pointer. If that
+    /// tells no class derived from `to`, if the whole object is not inside of `area`, or if the
+    /// memory graph has an object there already, returns `pointer` and `to` as they are.
     pub(super) fn whole_object(&mut self, pointer: u64, to: TypeId, area: Area) -> (u64, TypeId) {
         let as_declared = (pointer, to);
         if !self.types.is_polymorphic(to) {

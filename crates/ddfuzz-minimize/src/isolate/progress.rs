@@ -17,7 +17,8 @@ use crate::steadiness::{AGREEING, agreeing, confirmations};
 use crate::{Claim, MinimizeError, Proved, Rate, SlipKeys};
 
 /// The stage of a search between a passing and a failing side. The stages are listed in their
-/// order; the last two are errors.
+/// order. The last two are not stages but errors: the failing input does not fail, or the passing
+/// one fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -135,10 +136,10 @@ impl Progress {
         }
     }
 
-    /// Ends the stages of runs before the search and of confirmations after it, because the budget
-    /// of time is used up. A stage does not end before its necessary run: one failing run of the
-    /// failing input (unless `is_shown`: the caller has seen it fail), one run of the passing
-    /// input, and one confirmation of each side that differs from its input.
+    /// Ends the runs before the search, or the confirmations after it, because the budget of time
+    /// is used up. Runs that are necessary are still made: one failing run of the failing input
+    /// (not if the caller has seen it fail: `is_shown`), one run of the passing input, and one
+    /// confirmation of each side that the search has changed.
     pub fn end_by_time(&mut self, is_shown: bool) {
         self.advance_stages();
         if self.moved.is_some() {
@@ -150,9 +151,9 @@ impl Progress {
         self.end_confirmations();
     }
 
-    /// Ends the stages that confirm the sides of the result: goes on to the next stage as long as
-    /// the side to be confirmed was run at least once after the search, or is still the input with
-    /// which the search began.
+    /// Cuts the confirmations of the result's two sides short, the failing side first, then the
+    /// passing one: ends the confirmation of a side if it was run at least once after the search,
+    /// or is still the input with which the search began. A side that is neither is still run.
     fn end_confirmations(&mut self) {
         while let Stage::Confirm(side) = self.stage
             && self.is_run_again(side)
@@ -170,8 +171,8 @@ impl Progress {
         self.stage = next;
     }
 
-    /// Returns true if `side` was run at least once after the search, to confirm its outcome, or if
-    /// it is still the input with which the search began, which was run before. Else returns false.
+    /// Returns true if `side` was run again after the search, to confirm its outcome, or needs no
+    /// such run because it is still the input with which the search began. Else returns false.
     fn is_run_again(&self, side: Side) -> bool {
         let sides = &self.sides;
         match side {
@@ -191,7 +192,8 @@ impl Progress {
         is_isolated && is_passing && self.confirmed_failing.tries < self.confirmations()
     }
 
-    /// Checks whether the budget of time has ended the search before it began.
+    /// Returns true if the budget of time was used up by the runs before the search, so that there
+    /// was no search.
     fn is_unsearched(&self) -> bool {
         self.ceased == Some(Stage::Baseline)
     }
@@ -207,7 +209,8 @@ impl Progress {
         failing.min(self.confirmed_passing.tries) >= needed
     }
 
-    /// Returns how many times each side has to be run again at the end, to confirm its outcome.
+    /// Returns how many times the passing input, and how many times the failing one, has to be run
+    /// again at the end of the search, to confirm its outcome.
     fn confirmations(&self) -> u64 {
         match self.least_confirmations {
             Some(least) => confirmations(self.sides.counts.executed, least),
@@ -221,7 +224,8 @@ impl Progress {
     }
 
     /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
-    /// Confirmations with another outcome than the expected one still count as contradictions.
+    /// If a confirming run of that earlier result had another outcome than expected, the failure
+    /// counts as contradicted from then on.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -237,8 +241,8 @@ impl Progress {
         }
     }
 
-    /// Returns the stage that confirms the first of the two sides: the failing one for `diff`, the
-    /// passing one for `max`, where the failing side is the input itself.
+    /// Returns the stage in which the result is run again: the failing side of a `diff` search, or
+    /// the passing side of a `max` search, whose failing side is the unchanged input.
     fn confirmation(&self) -> Stage {
         Stage::Confirm(self.sides.goal_side())
     }
@@ -322,8 +326,8 @@ impl Progress {
     }
 
     /// Updates the state of the search by the next line of its log. Returns the side (passing or
-    /// failing) that has changed, if any; `Err` explains why the line does not follow from earlier
-    /// lines.
+    /// failing input) whose text the line changes, `None` if it changes neither; an error says why
+    /// the line cannot follow the earlier ones.
     pub fn feed(&mut self, line: &Line) -> Result<Option<Side>, String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
             // The log ended because of a budget, and was continued with a larger one.
@@ -411,11 +415,11 @@ impl Progress {
         Ok(())
     }
 
-    /// Ends the present stage if the log line `check` is the first one of the next stage; the
-    /// present stage has then been cut short by the budget of time. That is so for a run of the
-    /// passing input while runs of the failing one are due, and for a confirmation of the passing
-    /// side while the failing side is being confirmed. `Err` if the failing side was not confirmed
-    /// once.
+    /// Ends the present stage early if `check`, the next line of the log, belongs to the next
+    /// stage, because the time for the search was used up when the log was written. This is so if
+    /// `check` is a run of the passing input while the failing one is still run, or confirms the
+    /// passing side while the failing one is still confirmed. `Err` if the failing side was not
+    /// confirmed at least once.
     fn end_stage_before(&mut self, check: &CheckLine) -> Result<(), String> {
         match (self.stage, check.what) {
             (Stage::Baseline, What::Axiom) => self.end_here(Stage::Axiom),
@@ -529,8 +533,9 @@ impl Progress {
         !self.is_contradicted() && rates.iter().all(|rate| rate.hits == rate.tries)
     }
 
-    /// Checks whether a run contradicted an earlier run of the same text, or a confirmation of a
-    /// side did not have the expected outcome before the search was continued.
+    /// Returns true if the result of the isolation cannot be claimed: a run contradicted an earlier
+    /// run of the same text, or an earlier call, which was continued, confirmed the passing or the
+    /// failing side with another outcome than expected.
     fn is_contradicted(&self) -> bool {
         self.refuted_before || self.sides.contradicted
     }

@@ -50,7 +50,8 @@ impl Subject {
         }
     }
 
-    /// Returns the kind of the deltas: bytes, edits, or the single bytes of edits.
+    /// Returns what the deltas between the two inputs are: bytes, edits, or the single bytes of
+    /// edits.
     pub fn units(&self) -> Units {
         self.units
     }
@@ -93,8 +94,9 @@ impl Subject {
         text
     }
 
-    /// Returns the places that `deltas` change, with the removed and inserted bytes: as ranges of
-    /// the passing input, or of the failing input if the deltas are its bytes.
+    /// Returns the places at which the passing input must be changed to apply `deltas`, with the
+    /// bytes that are removed and inserted there. If the deltas are bytes of the failing input, the
+    /// places are in that input, and the bytes at them count as removed.
     pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
         match &self.changes {
             Some(changes) => deltas
@@ -264,9 +266,9 @@ impl Sides {
         }
     }
 
-    /// Makes the candidate with the deltas `config` the pending one, which is tested next, and
-    /// builds its text; keeps the pending one if it is the same. `phase` is `None` in the search,
-    /// and `Proof` for tests of the proof after it.
+    /// Makes the candidate that keeps the deltas `config` the one that is tested next (the pending
+    /// one), and builds its text; does nothing if it is pending already. `rule`: the step of the
+    /// search that makes it. `phase`: `None` in the search, `Proof` in the proof after it.
     pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
         let candidate = Candidate::keep(rule, config);
         let is_same = |pending: &PendingCandidate| pending.candidate.config == candidate.config;
@@ -327,8 +329,9 @@ impl Sides {
         Some(pending)
     }
 
-    /// Lists the tests that the claim rests on. For each delta in which the sides differ, the
-    /// passing side with this delta added is tested; for `diff`, also the failing side without it.
+    /// Lists the tests on which the claim rests that the difference of both sides is minimal. For
+    /// each delta in which they differ, it is the passing side with this delta added and, for
+    /// `diff`, also the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         let ranges: Vec<Range<usize>> = self.difference().ranges().collect();
         let isolates = self.goal == Goal::Isolate;
@@ -338,10 +341,10 @@ impl Sides {
         })
     }
 
-    /// Returns how to test `neighbour`, a configuration (set of deltas) that differs from the
-    /// passing or the failing side by one delta: the name of the rule of delta debugging by which
-    /// the search would make this test, and the configuration itself. Takes time in proportion to
-    /// the number of ranges of deltas in that side.
+    /// Returns the test by which `neighbour` is examined: the kind of step of delta debugging by
+    /// which the search would make it, and the configuration (set of deltas), which is the passing
+    /// side with one more delta or the failing side with one less. Takes time in proportion to the
+    /// number of ranges of that side.
     pub fn tested(&self, neighbour: Neighbour) -> (Rule, Config) {
         let single = |delta: usize| Config::all(delta + 1).minus(&Config::all(delta));
         let config = match neighbour {
@@ -393,9 +396,9 @@ pub(super) enum Neighbour {
 }
 
 impl Neighbour {
-    /// Returns the rule by which the search makes such a configuration: "increase to complement" if
-    /// a delta is added to the passing side, "reduce to complement" if one is removed from the
-    /// failing side.
+    /// Returns the kind of step of the search that makes this configuration: "increase to
+    /// complement" if a delta is added to the passing side, "reduce to complement" if one is
+    /// removed from the failing side.
     pub fn rule(self) -> Rule {
         match self {
             Neighbour::Added(_) => Rule::IncreaseToComplement,
@@ -404,8 +407,9 @@ impl Neighbour {
     }
 }
 
-/// Returns the outcome that refutes the claim in a test of one delta: FAIL if the delta was removed
-/// from the failing side (rule `Complement`), PASS if it was added to the passing side.
+/// Returns the outcome that refutes the claim about the result in a test of the proof: FAIL for a
+/// test that removes one delta from the failing side (rule `Complement`), PASS for one that adds a
+/// delta to the passing side.
 pub(super) fn refuted_by(rule: Rule) -> Outcome {
     match rule {
         Rule::Complement => Outcome::Fail,

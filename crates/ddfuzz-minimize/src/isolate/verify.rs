@@ -48,9 +48,9 @@ impl VerifiedSides {
     }
 }
 
-/// Replays a log of `diff` or `max`, and then runs both sides again and, if something is claimed,
-/// each test that the claim rests on, in fresh processes. Stops at the first test that refutes the
-/// claim.
+/// Verifies a log of `diff` or `max`: replays it, then runs both sides again in fresh processes
+/// and, if it claims something, each test on which the claim rests. Stops at the first test that
+/// refutes the claim.
 ///
 /// # Errors
 /// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:

@@ -193,7 +193,8 @@ impl LogWriter {
     }
 }
 
-/// Why a log cannot be read, written or resumed. Line numbers count from 1.
+/// Why a log cannot be read, written or resumed: an error of its file, invalid lines, or another
+/// minimization than asked for. Line numbers count from 1.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The file of the log cannot be read or written.
@@ -244,8 +245,8 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Checks whether the content of the log is damaged, or cannot be that of a log of this
-    /// version; the file could be read, and is not that of another minimization.
+    /// Returns true if the log itself is at fault: it is empty, damaged, or of another version of
+    /// the format. False if it cannot be read or written, or belongs to another minimization.
     pub fn is_damage(&self) -> bool {
         match self {
             LogError::Malformed { .. } | LogError::Version { .. } | LogError::Empty => true,

@@ -41,7 +41,7 @@ impl ContentHash {
         ShortHash(bytes)
     }
 
-    /// Returns the first 16 bytes of the hash, by which the content cache identifies a text.
+    /// Returns the first 16 bytes of the hash. They are the id of a text in the cache of outcomes.
     pub fn text_id(self) -> TextId {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&self.0.as_bytes()[..16]);

@@ -228,8 +228,9 @@ impl StartLine {
         key.map(|key| key.minor)
     }
 
-    /// Records in the start line that this minimization, at its end, repeats the runs on which a
-    /// claim about its result rests, and how often at least it confirms the result.
+    /// Records in the start line that the minimization, at its end, repeats the runs on which the
+    /// claim about its result rests, and the least number of runs that confirm the result (none for
+    /// a hang or a memory blow-up).
     pub fn repeat_claims(&mut self) {
         let by_limit = |key: &KeyRecord| cut_off_by(&key.class).is_some();
         let takes_limit = self.key.as_ref().is_some_and(by_limit);
@@ -243,8 +244,9 @@ impl StartLine {
         self.repeats.then(|| self.confirms.unwrap_or(AGREEING))
     }
 
-    /// Records the structure that the user chose instead of the one that was recognized: its name,
-    /// or [`NO_STRUCTURE`]. `None` keeps the recognized one; searches other than `full` use none.
+    /// Records the structure of the input by which the search `full` works: `chosen` is the name
+    /// that the user gives, or [`NO_STRUCTURE`] for none; `None` keeps the structure that was
+    /// recognized. Other searches use no structure.
     pub fn use_structure(&mut self, chosen: Option<&str>) {
         if let Some(name) = chosen.filter(|_| self.search == Full::NAME) {
             self.structure = (name != NO_STRUCTURE).then(|| name.to_owned());

@@ -7,7 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::question::{Manner, Question};
 use crate::{Answer, Slip};
 
-/// State of a job (the run of one text by a worker) whose answer is needed.
+/// State of a job (the run of one text by a worker) whose answer is needed: it waits or runs, or it
+/// is done.
 #[derive(Debug)]
 enum JobState {
     /// The job waits in the queue or runs.
@@ -85,9 +86,9 @@ impl Jobs {
         }
     }
 
-    /// Returns true if the job `id`, which runs a text in the manner `manner`, has an answer that
-    /// makes the predictions of later runs wrong, such as FAIL; false if the answer is another one
-    /// or not known yet.
+    /// Returns true if the job `id` has run and its outcome makes the predictions of later runs
+    /// wrong, because its text becomes the new best; false if its outcome is another one or not
+    /// known yet. `manner` says how, and for what purpose, the text is run.
     pub fn invalidates(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
             Some(JobState::Done(Some(answer))) => manner.invalidates_prediction(answer.outcome),
@@ -95,9 +96,9 @@ impl Jobs {
         }
     }
 
-    /// Gives up `jobs`, whose answers are no longer needed for now. Keeps their answers, present or
-    /// to come, in case the same question is asked next, and drops those of jobs given up earlier.
-    /// The jobs in `taken_back` had not begun to run.
+    /// Gives up `jobs`, whose answers are not needed for now. Keeps their answers, also of those
+    /// that still run, in case the same question is asked next, and drops what was kept of jobs
+    /// given up earlier. The jobs in `taken_back` had not begun to run, and will not.
     pub fn give_up(&mut self, jobs: impl Iterator<Item = (Question, u64)>, taken_back: &[u64]) {
         self.spare.clear();
         for (question, id) in jobs {
@@ -135,7 +136,8 @@ impl Jobs {
         }
     }
 
-    /// Takes the slips (crashes of other bugs) that given-up jobs have found since the last call.
+    /// Takes the slips (crashes of other bugs) that were found by jobs whose answers were no longer
+    /// needed. Each slip is returned once: a later call returns only those found since.
     pub fn unclaimed_slips(&mut self) -> Vec<Slip> {
         std::mem::take(&mut self.unclaimed_slips)
     }
@@ -234,8 +236,8 @@ impl Queue {
         state.invalid |= state.forecast == forecast;
     }
 
-    /// Takes back all waiting jobs and begins a new forecast (a series of predicted runs). Returns
-    /// the numbers of the jobs.
+    /// Removes all waiting jobs from the queue and returns their numbers; begins a new forecast (a
+    /// series of predicted runs).
     pub fn withdraw(&self) -> Vec<u64> {
         let mut state = self.lock();
         state.forecast += 1;

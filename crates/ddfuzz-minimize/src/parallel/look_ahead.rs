@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// Number of tests, the last ones, whose median wall time decides whether workers run predicted
 /// tests ahead.
 const LAST: usize = 9;
-/// Number of measured tests from which their median alone decides whether workers run tests ahead;
-/// while there are fewer, tests must take [`SURELY`] times as long.
+/// Number of tests with a measured time from which on their median alone decides whether workers
+/// run tests ahead; while there are fewer, the median must be [`SURELY`] times as large.
 const FEW: usize = 3;
 /// Factor by which tests must take longer for workers to run predicted tests ahead, as long as
 /// fewer than [`FEW`] tests were measured.
@@ -27,8 +27,8 @@ pub(super) struct TestCost {
 }
 
 impl TestCost {
-    /// Makes a cost model by which workers run tests ahead if their median wall time is at least
-    /// `worth`.
+    /// Makes an empty cost model. Workers shall run tests ahead if the median wall time of a test
+    /// is at least `worth`.
     pub fn new(worth: Duration) -> TestCost {
         TestCost {
             worth,
@@ -50,10 +50,11 @@ impl TestCost {
         costs.push_back(cost);
     }
 
-    /// Checks whether workers should run predicted tests ahead now; `fresh` asks for tests in fresh
-    /// processes. Once they do, they continue until tests take less than half of the required time,
-    /// because the search is cloned whenever they begin. A single slow test is no reason to begin,
-    /// because it may have waited for a processor.
+    /// Returns true if workers should run predicted tests ahead now, that is, if most of the last
+    /// tests took at least the wall time given to `new`. If workers do so already, half of that
+    /// time suffices, because each new beginning would clone the search. The first few tests must
+    /// take longer, because a single slow one may have waited for a processor. `fresh`: tests in
+    /// fresh processes are asked for, which are measured separately.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let costs = match fresh && !self.fresh.is_empty() {
             true => &self.fresh,
@@ -70,8 +71,8 @@ impl TestCost {
     }
 }
 
-/// Minimum time between the end of a prediction of tests and the beginning of the next one, as a
-/// multiple of the duration of the ended one.
+/// After a prediction of tests, the next one begins at the earliest after this many times the
+/// duration of the ended one.
 const TIMES: u32 = 8;
 
 /// Measures how long predictions of tests take, and limits how often they begin. A prediction
@@ -111,7 +112,8 @@ pub(super) struct OutcomePrediction {
 }
 
 impl OutcomePrediction {
-    /// Records the outcome of a candidate that `rule` made, to predict later ones; FAIL is ignored.
+    /// Records the outcome of a candidate that was made by the rule `rule` of the search, so that
+    /// outcomes of later candidates of this rule can be predicted. FAIL is ignored.
     pub fn learn(&mut self, rule: Rule, outcome: Outcome) {
         if outcome == Outcome::Fail {
             return;

@@ -25,7 +25,7 @@ use crate::parallel::jobs::Queue;
 use crate::parallel::worker_pool::WorkerPool;
 use crate::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
 
-/// An oracle that can be moved to the thread of a worker.
+/// An oracle in a box, which a worker thread can take over.
 pub type BoxedOracle<'a> = Box<dyn Oracle + Send + 'a>;
 
 /// Function that makes another oracle for the same failure; called in the thread of the worker that
@@ -36,7 +36,8 @@ pub type MakeOracle<'a> = dyn Fn() -> Result<BoxedOracle<'a>, OracleError> + Syn
 /// to pass a test to another thread.
 const WORTH: Duration = Duration::from_micros(200);
 
-/// The worker threads of one minimization: their number, and how they get their oracles.
+/// What the worker threads of one minimization need: how many there are, the oracle of the first
+/// one, and how the others make theirs.
 pub struct Workers<'a> {
     first: Mutex<BoxedOracle<'a>>,
     make: &'a MakeOracle<'a>,
@@ -45,10 +46,10 @@ pub struct Workers<'a> {
 }
 
 impl<'a> Workers<'a> {
-    /// Describes `jobs` worker threads, which are started later; a single one runs nothing ahead.
-    /// The oracle `first` answers alone as long as tests are cheap, and then also serves the first
-    /// worker. Other workers make their oracles by `make`; if that fails, there is one worker less,
-    /// which is no error.
+    /// Describes the workers of a minimization: `jobs` threads that will run predicted tests ahead;
+    /// with a single one, nothing is run ahead. While tests are cheap, the oracle `first` answers
+    /// alone; later it also serves the first worker. Other workers make their oracles by `make`; if
+    /// that fails, there is one worker less, which is no error.
     pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
         Workers {
             first: Mutex::new(first),
@@ -58,8 +59,9 @@ impl<'a> Workers<'a> {
         }
     }
 
-    /// Sets the median wall time of recent tests from which tests are run ahead; the default is 200
-    /// µs, and zero means always. The result does not depend on it.
+    /// Sets how long tests must take for the workers to run further tests ahead: the median wall
+    /// time of recent tests must be at least `cost` (200 µs by default; zero means always). The
+    /// result of the minimization does not depend on it.
     pub fn ahead_from(self, cost: Duration) -> Workers<'a> {
         Workers {
             worth: cost,

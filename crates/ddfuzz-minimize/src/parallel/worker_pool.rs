@@ -20,9 +20,9 @@ use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
 const AHEAD: usize = 2;
-/// Decides when worker threads start. A test is worth running ahead if it takes a certain wall time
-/// (0.2 ms by default). The first two workers start when all tests so far have taken 4000 times
-/// that time together (0.8 s by default), and each further one after as much time again. So a short
+/// Decides when worker threads start, as a multiple of the wall time from which a test is worth
+/// running ahead (0.2 ms by default). The first two workers start when all tests so far have taken
+/// this multiple (0.8 s by default), and each further one after as much time again. So a short
 /// minimization starts none: a second target, needless runs and the exchange between threads would
 /// cost it more than workers save.
 const START_COST: u32 = 4000;
@@ -77,8 +77,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Starts one more worker thread, up to the requested number, if the tests so far have taken
-    /// long enough.
+    /// Starts one more worker thread, unless the requested number is reached or the tests so far
+    /// have not yet taken long enough to be worth a thread.
     fn start_worker(&mut self) {
         let number = u32::try_from(self.started.max(1)).unwrap_or(u32::MAX);
         let cost = self.workers.worth.saturating_mul(START_COST);
@@ -132,9 +132,9 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Predicts the next runs of the minimization, whose state is `progress`, and gives them to the
-    /// workers as jobs, until `room` predicted jobs are open. Does nothing if an answer has shown
-    /// that the prediction was wrong.
+    /// Predicts the next runs of the minimization whose state is `progress`, and gives them to the
+    /// workers as jobs, until `room` predicted jobs are open. Does nothing if the outcome of a
+    /// predicted run has shown that the prediction of the later ones is wrong.
     fn look_ahead(&mut self, progress: &Progress<'_>, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
@@ -159,16 +159,16 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Returns the number of the job that runs `question`; `None` if it is not the next question
-    /// that was predicted.
+    /// If `question` is the next one of the predicted questions, removes it from the prediction,
+    /// and returns the number of the job that runs it. Else returns `None`.
     fn predicted_job(&mut self, question: Question) -> Option<u64> {
         let jobs = &mut self.forecast.as_mut()?.jobs;
         let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
         Some(id)
     }
 
-    /// Waits for the answer of the job `id`; `None` if there will be none, because the oracle or
-    /// its worker failed.
+    /// Waits for the answer of the job `id`, and returns it; `None` if there will be none, because
+    /// the oracle or its worker failed.
     fn wait(&mut self, id: u64) -> Option<Answer> {
         loop {
             if let Some(answer) = self.jobs.collect(id) {
@@ -217,8 +217,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         first.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the test or check that is due in the caller's thread, by the oracle that the first
-    /// worker also uses, and returns the answer; `None` if none is due.
+    /// Runs the test or check that `progress` asks for next in the caller's thread, by the oracle
+    /// that the first worker also uses. Returns the answer; `None` if none is asked for.
     fn in_this_thread(
         &mut self,
         progress: &Progress<'_>,
@@ -338,7 +338,7 @@ pub(super) enum WorkerReport {
     Gone,
 }
 
-/// Where a worker gets the oracle that runs its jobs.
+/// How a worker gets the oracle by which it runs tests: it shares the first one or makes its own.
 pub(super) enum OracleSource<'a, 'o> {
     /// The worker shares the first oracle, which also answers in the caller's thread.
     First(&'a Mutex<BoxedOracle<'o>>),
@@ -385,9 +385,9 @@ impl Job {
     }
 }
 
-/// Does the work of one worker thread: runs jobs from `queue` and reports their answers, until the
-/// queue is closed or the oracle fails. In the latter case, the first oracle answers the failed
-/// job's question.
+/// Does the work of one worker thread: runs jobs from `queue`, by the oracle that `source` gives,
+/// and reports their answers. Ends when the queue is closed, or when its oracle fails; the pool
+/// then has the question of the failed job answered by the oracle of the calling thread.
 pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<WorkerReport>) {
     let mut post = ReportSender { reports, job: None };
     let mut oracle = match source {

@@ -13,14 +13,14 @@ use crate::progress::{Progress, Stage};
 use crate::question::{Manner, Question};
 use crate::steadiness::open_runs;
 
-/// Largest number of tests of the proof of minimality (removals of single bytes) that are
+/// Of the tests by which minimality is proved (removals of single bytes), at most this many are
 /// predicted.
 const PROOFS: usize = 1024;
 /// Number of successive candidates with known outcomes (which need no run) after which the
 /// prediction of further candidates pauses.
 const KNOWN: usize = 256;
-/// Number of the latest assumed outcomes that a prediction remembers in any case; it may forget
-/// older ones.
+/// A prediction of tests remembers at least this many of the outcomes that it assumed last; it may
+/// forget older ones.
 const MOST_ASSUMED: usize = 4096;
 
 impl Progress<'_> {

@@ -202,8 +202,9 @@ impl Progress<'_> {
         Ok(())
     }
 
-    /// Checks that a logged test has the source (run, cache or prediction) and the outcome that
-    /// follow from earlier lines for the pending candidate. `Err` explains the difference.
+    /// Checks a test line against what is known of the pending candidate: if its outcome follows
+    /// from earlier lines, without a run or by votes, the line must have this outcome and say so.
+    /// `Err` explains the difference.
     fn agree_on_source(&self, line: &TestLine) -> Result<(), String> {
         let known = self.texts.pending().and_then(|pending| pending.known());
         match (known, line.source) {
@@ -287,8 +288,8 @@ fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
     }
 }
 
-/// Checks that a logged end line is the one that follows from earlier lines. `Err` names the first
-/// difference.
+/// Checks an end line of a log: it must equal `expected`, the line that follows from all lines
+/// before. `Err` names the first difference.
 pub(crate) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> {
     let mut tests = line.tests;
     tests.speculative = expected.tests.speculative;

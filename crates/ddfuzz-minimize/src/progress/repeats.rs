@@ -22,8 +22,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Chooses `chosen` of the `removals` of the best text, evenly spread over them, and plans to
-    /// run each `times` times in a row. `texts` has the best text.
+    /// Plans to repeat tests of the proof: chooses `chosen` of the `removals` (ranges of the best
+    /// text), evenly spread, and runs the text without each of them `times` times in a row. `texts`
+    /// has the best text.
     fn new(
         removals: &[Range<usize>],
         (chosen, times): (usize, usize),
@@ -47,7 +48,8 @@ impl Repeats {
         }
     }
 
-    /// Returns the text to run next: the best without one byte, whose removal is run again.
+    /// Returns the text to run next: the best text without one byte. An earlier test of it did not
+    /// fail, and is repeated here.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -59,8 +61,9 @@ impl Repeats {
 }
 
 impl Progress<'_> {
-    /// Begins to run removals again on which the claim rests. Returns false if there is nothing to
-    /// run again: nothing is claimed, or the log is an older one, without such runs.
+    /// Begins to run again some removals of single bytes of which the claim says that they do not
+    /// fail. Returns false if there is nothing to run again: nothing is claimed, no removal is
+    /// proven, or the log is an older one, which has no such runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         if self.repeated(0).is_none() {
             return false;
@@ -80,9 +83,9 @@ impl Progress<'_> {
         is_begun
     }
 
-    /// Returns how many of `removals` removals, of which each is proven not to fail, are run again
-    /// at the end, and how many times each. `None` if nothing is claimed, or in an older log, which
-    /// has no such runs.
+    /// Returns two numbers: how many of the `removals` are run again at the end, and how many times
+    /// each. Removals are those of single bytes, proven not to fail. `None` if nothing is claimed,
+    /// or in an older log, which has no such runs.
     fn repeated(&self, removals: u64) -> Option<(u64, u64)> {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
         let least = self.least_confirmations.filter(|_| is_claimed)?;
@@ -90,9 +93,9 @@ impl Progress<'_> {
         Some(repeated_removals(removals, executed, least))
     }
 
-    /// Returns the numbers of runs that confirm the result, done and needed: runs of the result
-    /// itself, and repeated runs of removals on which its claim rests. `proved` says how many
-    /// removals of single bytes are proven not to fail, and how many there are.
+    /// Returns how many runs have confirmed the result, and how many are needed: runs of the result
+    /// itself, and repeated runs without one of its bytes, by which the claim is shown. `proved`
+    /// says of how many single bytes the removal is proven not to fail, and how many there are.
     pub(super) fn confirming(&self, proved: Proved) -> Runs {
         let repeated = self.repeats.as_ref().map_or(0, |repeats| repeats.done);
         let done = self.confirmed.tries + repeated;
@@ -114,16 +117,18 @@ impl Progress<'_> {
         Runs { done, of }
     }
 
-    /// Checks whether no chosen removal still has to be run again.
+    /// Returns true if all removals of single bytes that were chosen to be run again have been run,
+    /// and if none was chosen.
     pub(super) fn are_repeats_done(&self) -> bool {
         let open = |repeats: &Repeats| !repeats.open.is_empty();
         !self.repeats.as_ref().is_some_and(open)
     }
 
-    /// Takes the outcome of the removal that was run again. If it is FAIL, the claim is refuted,
-    /// and the stage of proof tests the same removal once more; a text that fails there becomes the
-    /// result, which is confirmed as often as that of a flaky failure. If a budget was used up
-    /// before, only these confirmations follow.
+    /// Takes the outcome of a repeated run: the best without one byte, a removal that was proven
+    /// not to fail and is run again. If it is FAIL, the claim is refuted: the stage of proof tests
+    /// this removal once more, and a text that fails there becomes the result and is confirmed as
+    /// often as that of a flaky failure. If a budget was used up before, no removal is tested any
+    /// more; only missing confirmations of the result follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
             return;

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Reason why a file was not opened or read. The message does not name the path.
+/// Reason why a file was not opened or read: it is missing, no regular file, too large, or the
+/// system refused. The message does not name the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// No file has the path that was to be read.

@@ -48,8 +48,8 @@ impl StagedFolder {
         })
     }
 
-    /// Returns the path of the temporary folder, which is valid until this folder replaces the
-    /// other one.
+    /// Returns the path of the temporary folder; it is valid until this folder is moved to its
+    /// final place.
     pub fn path(&self) -> &Path {
         &self.at
     }
@@ -64,8 +64,8 @@ impl StagedFolder {
         file.write_all(bytes).map_err(FileError::at("write", &path))
     }
 
-    /// Writes a file as [`StagedFolder::add`] does, and gives it the permissions `mode`. Nobody else
-    /// can read it before.
+    /// Writes a file into the temporary folder, like [`StagedFolder::add`], and gives it the
+    /// permissions `mode` once it is complete; before, only its owner can read it.
     ///
     /// # Errors
     /// If the file cannot be written or exists already.
@@ -118,7 +118,8 @@ impl StagedFolder {
         Ok(())
     }
 
-    /// Returns the path of `name` in the temporary folder, and creates its missing parents.
+    /// Returns the path of the file `name` in the temporary folder that will replace another one,
+    /// and creates the missing folders above the file.
     fn place_of(&self, name: &Path) -> Result<PathBuf, FileError> {
         let path = self.at.join(name);
         let parent = folder::parent(&path);
@@ -171,7 +172,8 @@ impl Drop for StagedFolder {
     }
 }
 
-/// Gives the file or folder at `path` the owner and group in `from`, as far as this process may.
+/// Gives the file or folder at `path` the owner and group in `from`, or only the group if this
+/// process may not set the owner. Errors are ignored.
 fn take_owner(path: &Path, from: &fs::Metadata) {
     let is = fs::symlink_metadata(path).map(|is| (is.uid(), is.gid()));
     if is.is_ok_and(|is| is != (from.uid(), from.gid())) {

@@ -146,7 +146,8 @@ pub fn cause(finding: &Finding) -> String {
     head(finding) + &finding.trace.text(Extent::SHORT)
 }
 
-/// Formats class, severity, message and location of a failure as lines.
+/// Formats the first lines about a failure: its class, severity, message, place in the source code,
+/// and explanation.
 fn head(finding: &Finding) -> String {
     let of = finding.utility.as_ref();
     let of = of.map_or_else(String::new, |utility| format!(" of {}", printable(utility)));

@@ -273,8 +273,8 @@ impl Isolation {
         self.failing.saturating_sub(self.passing)
     }
 
-    /// Records the number of deltas that the candidate of a test of the isolation contains, read
-    /// from the test's line in the log.
+    /// Records how many deltas (differences between the passing and the failing input) the
+    /// candidate of an isolation's test contains, as the test's line in the log says.
     pub fn test(&mut self, test: &TestLine) {
         self.kept.push(match &test.edit {
             EditRecord::Keep(kept) => kept

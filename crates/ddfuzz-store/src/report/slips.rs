@@ -10,10 +10,10 @@ use ddfuzz_triage::{Found, Key};
 /// Maximum size, in bytes, of a minimization log that is searched; a larger one is left out.
 const LARGEST_LOG: u64 = 64 << 20;
 
-/// Counts the runs of other groups' minimizations that ended in `group`: the runs in the logs of
-/// those minimizations in which one of its `entries` was found. Returns at least the number of
-/// these entries, because some runs are in no log: those that a worker made ahead of its search,
-/// and that the search did not need.
+/// Returns how many runs of other groups' minimizations ended in `group`. Counted are the runs in
+/// the logs of those minimizations that found one of its `entries`. The result is at least the
+/// number of these entries, because some runs are in no log: those that a worker made ahead of its
+/// search, and that the search did not need.
 pub(super) fn runs(group: &Group, entries: &[Entry]) -> Result<u64, StoreError> {
     let mut found = 0;
     let mut minimized = BTreeSet::new();
@@ -51,8 +51,8 @@ fn runs_of_entry(group: &Group, id: &EntryId) -> Result<u64, StoreError> {
     Ok(runs)
 }
 
-/// Counts the runs in the text of a minimization log that crashed with the major key `major`, which
-/// is another key than that of the minimized crash.
+/// Returns how many runs in the text of a minimization log crashed with the major key `major`. It
+/// is not the key of the crash that was minimized.
 fn runs_in_log(log: &[u8], major: Key) -> u64 {
     let text = String::from_utf8_lossy(log);
     let name = major.to_string();

@@ -42,8 +42,8 @@ pub fn shell_word(path: &Path) -> String {
     }
 }
 
-/// Quotes the path of an operand as [`shell_word`] does; one that would be taken for an option
-/// begins with `./`.
+/// Quotes a path as one word of a shell command ([`shell_word`]) so that no program takes it for an
+/// option: a path that begins with `-` gets `./` in front.
 pub fn shell_operand(path: &Path) -> String {
     match path.as_os_str().as_encoded_bytes().first() {
         Some(b'-') => shell_word(&Path::new(".").join(path)),

@@ -148,8 +148,9 @@ impl Trace {
         Some(self.excerpt_of(around)?.0)
     }
 
-    /// Reads the source lines around the crash, and the index of the stack frame that they belong
-    /// to (`None` for the innermost one, and for a location taken from the crash message).
+    /// Reads the source lines around the crash, `around` of them before and after it. Returns them
+    /// with the index of the stack frame that they belong to (`None` for the innermost one, and for
+    /// a location taken from the crash message).
     fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
         places.find_map(|(place, frame)| {
@@ -202,10 +203,10 @@ impl Trace {
     }
 }
 
-/// Lists where source lines for a crash are looked for, likeliest first: the failed assertion, else
-/// the crash site; then up to four innermost user functions; then the sanitizer's location. Each
-/// has the index of its stack frame (`None` for the innermost frame and for locations from the
-/// crash message).
+/// Lists the source locations that may be shown for a crash, likeliest first: that of the failed
+/// assertion, else of the crash site; then up to four innermost user functions; then the location
+/// in the sanitizer's report. Each has the index of its stack frame; `None` for the innermost user
+/// frame, and for locations that come from a message.
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
     let sites = own.flat_map(|(index, frame)| {
@@ -332,8 +333,9 @@ impl Stack {
         }
     }
 
-    /// Folds consecutive frames of runtimes (libc, sanitizer, …) into one line each; a stack
-    /// without user functions is not folded.
+    /// Returns the lines in which the stack is shown, with consecutive frames of runtimes (libc,
+    /// sanitizer, …) folded into one line each. If the stack has no user functions, nothing is
+    /// folded.
     fn folded(&self) -> Vec<Shown<'_>> {
         let mut shown: Vec<Shown<'_>> = Vec::new();
         for (index, frame) in self.frames.iter().enumerate() {
@@ -375,8 +377,8 @@ impl Stack {
         frames.collect()
     }
 
-    /// Replaces, in the lines of a formatted stack, repeated cycles of a recursion by one cycle and
-    /// a count.
+    /// Returns the lines `shown` of a formatted stack, with one cycle and a count in place of the
+    /// repeated cycles of a recursion.
     fn without_cycles<'a>(&self, shown: Vec<Shown<'a>>) -> Vec<Shown<'a>> {
         let names: Vec<String> = shown.iter().map(|one| self.identity(one)).collect();
         let repetitions = |at: usize, cycle: usize| {
@@ -571,7 +573,8 @@ pub struct Excerpt {
 
 impl Excerpt {
     /// Reads `around` source lines before and after a location; `None` if the file cannot be read,
-    /// is no source file, or does not have the line. `seen` is the time of the crash.
+    /// is no source file, or does not have the line. `seen` is the time of the crash: a file that
+    /// was modified later is marked, because its lines may differ.
     pub(super) fn read(
         place: &Place,
         folders: &[PathBuf],

@@ -94,10 +94,10 @@ pub fn base64_lines(bytes: &[u8]) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Quotes an argument as a shell word and replaces each `@@` by the path of an input file. `named`
-/// counts the `@@` replaced so far, in all arguments: of two files, the first `@@` becomes the
-/// first one and all others the second. `plain` is the word for an input file that is passed
-/// unchanged.
+/// Quotes an argument as a shell word and replaces each `@@` by the path of an input file. `plain`
+/// is that path, as a shell word, for an input of the usual kind. `named` counts the `@@` replaced
+/// so far, in all arguments: of two input files, the first `@@` becomes the first one and all
+/// others the second.
 pub fn argument(target: &Target, arg: &OsStr, plain: &[u8], named: &mut usize) -> Vec<u8> {
     let mut rest = arg.as_bytes();
     let mut word = Vec::new();

@@ -49,9 +49,9 @@ struct Region {
 }
 
 impl Index {
-    /// Returns the minimum width, in bytes, of the offsets of this INDEX after deletions: the
-    /// original width if that is wider than needed; else 1, so that the width follows the size of
-    /// the items.
+    /// Returns the least width, in bytes, in which the offsets of this INDEX may be written after
+    /// deletions. If the file uses no more bytes than necessary, that is 1, so that the width
+    /// follows the size of the items; else the file's own width.
     fn least_width(&self) -> usize {
         let start = self.items.first().map_or(self.end, |item| item.start);
         let needed = Encoding::width_of((self.end - start + 1) as u64);
@@ -83,14 +83,15 @@ struct Entry {
 }
 
 /// Reads a CFF font that is a file of its own, without an OpenType font around it, into the nodes
-/// of its tree, as [`cff`] does.
+/// of its tree; `None` if it cannot be read, as [`cff`] says.
 pub fn bare(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     cff(reader, text, None)
 }
 
-/// Reads the CFF table of a font into the nodes of its tree. If the font has as many glyphs as
-/// `glyphs`, they get the labels (ids in the file's tree) in there. `None` if one of the four INDEX
-/// structures after the header cannot be read, or they contain no font.
+/// Reads the CFF table of a font into the nodes of its tree. If `glyphs` has as many glyphs as the
+/// table, the table's glyphs get the labels (ids in the file's tree) of `glyphs`, so that both are
+/// deleted together. `None` if one of the four INDEX structures after the header cannot be read, or
+/// they contain no font.
 pub fn cff(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let header = usize::from(*text.get(2)?);
     let mut nodes = vec![Node::fixed(text.get(..header).filter(|_| header >= 4)?)];
@@ -308,9 +309,10 @@ impl Cff<'_> {
         }
     }
 
-    /// Returns what each operand of a DICT operator states, given the operands' `values`: `None`
-    /// for an operand that stays as it is; an empty list if all do. Makes regions of the bytes to
-    /// which operands refer.
+    /// Returns what the operands of the DICT operator `operator` state, such as an offset, in the
+    /// order of their `values`: `None` for one that stays as it is, an empty list if all do. Makes
+    /// regions of the bytes to which operands refer. `private`: label and start of the Private
+    /// DICT, in one.
     fn meanings(
         &mut self,
         reader: &mut Reader,

@@ -247,8 +247,9 @@ impl Class<'_> {
         (nodes, at)
     }
 
-    /// Reads the list at offset `at`: a count, and as many items. `read` reads one item; each item
-    /// becomes a deletable part.
+    /// Reads the list at offset `at`: a count, and as many items. `read` reads one item, which
+    /// becomes a deletable part. Returns the tree nodes and the offset after the list; `None` if an
+    /// item cannot be read, or the file has too many parts.
     fn list(
         &self,
         reader: &mut Reader,
@@ -270,7 +271,8 @@ impl Class<'_> {
         Some((vec![count, Group::new(list, items).into()], next))
     }
 
-    /// Reads a field or method: its flags, name and type, and attributes. `around` is the label (id
+    /// Reads the field or method at offset `at`: its flags, name and type, and attributes. Returns
+    /// its nodes with the offset after it; `None` if it cannot be read. `around` is the label (id
     /// in the file's tree) of its group of nodes.
     fn member(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let mut nodes = vec![
@@ -316,8 +318,9 @@ impl Class<'_> {
         Some((nodes, end))
     }
 
-    /// Reads the body of an attribute, whose parts are laid out as `layout` says, a text in the
+    /// Reads the body of an attribute at offset `at`, whose parts `layout` describes in the
     /// notation of [`BODIES`]: indices of constants, bytes that stay, and counted repetitions.
+    /// Returns the tree nodes and the offset after it; `None` if it does not fit this description.
     fn fields(
         &self,
         reader: &mut Reader,
@@ -347,8 +350,10 @@ impl Class<'_> {
         Some((nodes, at))
     }
 
-    /// Reads the body of an attribute `Code`: maximum numbers of stack values and locals,
-    /// instructions, exception handlers, and attributes.
+    /// Reads the attribute `Code` of a method at offset `at`: maximum numbers of stack values and
+    /// locals, instructions, exception handlers, and attributes. Returns its tree nodes and the
+    /// offset after it; `None` if it is cut off or malformed. `around` is the group of nodes in
+    /// which it lies.
     fn code(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let size = Encoding::Big(4).read_at(self.text, at + 4)?;
         let start = at + 8;

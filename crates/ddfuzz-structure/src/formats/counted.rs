@@ -24,12 +24,11 @@ const FEWEST: usize = 4;
 /// Minimum size, in bytes, of a string with its size in front if it is the only such string of a
 /// text; a shorter one may be chance.
 const SINGLE: usize = 16;
-/// Maximum share of misfits, as a divisor: a style of strings fits a text only if the numbers that
-/// look like the size of a string, but are followed by none, are at most the number of its strings
-/// in the text divided by this number.
+/// A style of strings fits a text only if the text has at least this many such strings for each
+/// misfit, that is, each number that looks like the size of a string but is followed by none.
 const MISFITS: usize = 8;
-/// Minimum number of strings that must follow each other directly in a text, for them not to be
-/// taken for chance, if they take less than three quarters of the text.
+/// Strings that take less than three quarters of a text are taken for chance, unless at least this
+/// many of them follow each other directly.
 const CHAIN: usize = 3;
 
 /// A way to write strings with their sizes: the bytes `before`, the size in digits, the bytes
@@ -53,8 +52,8 @@ struct Counted {
 }
 
 impl Style {
-    /// Returns all styles that are tried: decimal sizes with each combination of signs and
-    /// separators, and the hexadecimal sizes of HTTP chunks.
+    /// Returns all tried ways to write a string with its size: decimal sizes with each combination
+    /// of the signs and separators around them, and the hexadecimal sizes of HTTP chunks.
     fn all() -> impl Iterator<Item = Style> {
         let ways = BEFORE
             .into_iter()
@@ -120,9 +119,10 @@ impl Style {
         ]
     }
 
-    /// Returns the strings of `text` that are written in this style; `places` are where their sizes
-    /// may stand. Returns none at all if too many numbers there look like a size but no string
-    /// follows them: more than the number of strings divided by [`MISFITS`].
+    /// Returns the strings of `text` that are written in this style: with their size before them.
+    /// `places` are the places of numbers that may be sizes. Returns none at all if too many
+    /// numbers look like a size but no string follows them: more than one for every [`MISFITS`]
+    /// strings.
     fn strings(self, text: &[u8], places: &NumberPlaces) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
         let mut misfits = 0;
@@ -195,11 +195,11 @@ fn longest_chain(strings: &[Counted]) -> usize {
     longest
 }
 
-/// Reads a text that contains strings, each after its size in digits, in the style of writing whose
-/// strings take most of the text. `None` if the strings may be there by chance: a single string
-/// must have [`SINGLE`] bytes and take three quarters of the text; several must have [`FEWEST`]
-/// bytes on average, and take three quarters of the text or follow each other directly, at least
-/// [`CHAIN`] of them.
+/// Reads a text that contains strings, each after its size in digits. Of the known styles of
+/// writing such strings, it takes the one whose strings take most of the text. `None` if the
+/// strings may be there by chance: a single string must have [`SINGLE`] bytes and take three
+/// quarters of the text; several must have [`FEWEST`] bytes on average, and take three quarters of
+/// the text or follow each other directly, at least [`CHAIN`] of them.
 pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (text.len() <= LARGEST).then_some(())?;
     if let Some(nodes) = messages(reader, text) {
@@ -222,9 +222,10 @@ pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     is_meant.then(|| string_nodes(reader, text, style, &strings))
 }
 
-/// Returns the tree nodes of `text`: a deletable part for each of `strings`, and the lines between
-/// them. A number directly before the first of `n` successive strings is taken for a count of
-/// strings if it is at most `n`; it is computed anew when counted strings are deleted.
+/// Returns the tree nodes of `text`: a deletable part for each of `strings`, which are written in
+/// the style `style`, and the lines between them. A number directly before `n` successive strings
+/// is taken for a count of the next strings if it is at most `n`; it is computed anew when some of
+/// these are deleted.
 fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Counted]) -> Vec<Node> {
     let mut nodes = Vec::new();
     let (mut at, mut next) = (0, 0);
@@ -267,9 +268,9 @@ fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Reads the decimal number at the end of `text`, which may count the strings that follow, in front
-/// of the bytes that come after a size in this `style`. Returns the offset of the first digit and
-/// the value of the number; `None` if no number is there.
+/// Reads a decimal number that may state how many strings follow. It stands at the end of `text`,
+/// before the separator that this `style` has after a size. Returns the offset of the first digit,
+/// and the number; `None` if no number is there.
 fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     let digits = text.strip_suffix(style.after)?;
     let size = digits
@@ -322,9 +323,10 @@ fn messages(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (at > 0).then(|| rest(nodes, text, at))
 }
 
-/// Finds the size and the body of the message at the beginning of `text`, and returns the ranges of
-/// both. The size is a number in the headers that is the size of the rest of the text, or one in a
-/// line whose beginning contains `length`. `None` if there is none.
+/// Finds, in the headers before an empty line, the number that states the size of the message's
+/// body; returns the ranges of the number and the body. That is a number which is the size of the
+/// rest of `text`, or one that is not larger and stands behind `length` in its line. `None` if
+/// there is no such number.
 fn message(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let start = [&b"\r\n\r\n"[..], b"\n\n"].into_iter().filter_map(|empty| {
         let places = text.windows(empty.len()).position(|bytes| bytes == empty);
@@ -385,8 +387,8 @@ fn whole(reader: &mut Reader, text: &[u8], read: ReadValue) -> Option<Vec<Node>>
     (size == text.len() && text.contains(&b':')).then_some(nodes)
 }
 
-/// Makes a value of `nodes`, which take `size` bytes in the file, that may stand in place of a
-/// value around it.
+/// Makes a value of `nodes`, which take `size` bytes in the file; always `Some`. Searches may
+/// replace a value that contains this one by it.
 fn item(reader: &mut Reader, nodes: Vec<Node>, size: usize) -> Option<Value> {
     Some((vec![Group::item(reader.label(), nodes).into()], size))
 }
@@ -459,8 +461,9 @@ fn php_value(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     item(reader, nodes, size)
 }
 
-/// Reads the entries of an array or object of serialized PHP, beginning with their number: each
-/// pair of key and value becomes a deletable part. Returns the tree nodes and their size in bytes.
+/// Reads the entries of an array or object of serialized PHP at the beginning of `text`, from their
+/// number on: each pair of key and value becomes a deletable part. Returns the tree nodes and their
+/// size in bytes; `None` if the entries cannot be read.
 fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     let (_, width) = Encoding::Digits.read(text)?;
     let of = reader.label();
@@ -477,7 +480,8 @@ fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
 }
 
 /// Reads a list or dictionary of bencode up to the byte `end`. `each` successive values become one
-/// deletable part: 1 in a list, 2 (key and value) in a dictionary.
+/// deletable part: 1 in a list, 2 (key and value) in a dictionary. `None` if a value or the end
+/// cannot be read, or the file has too many parts.
 fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value> {
     let (parts, size) = values(reader, &text[1..], end, each, bencode_value)?;
     let mut nodes = vec![Node::fixed(&text[..1])];
@@ -486,9 +490,10 @@ fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value>
     Some((nodes, 1 + size))
 }
 
-/// Reads values, each by `read`, up to the byte `end`. Every `each` successive values become one
-/// deletable part (2, key and value, in a dictionary). Returns the parts, and the size in bytes of
-/// all values together with `end`.
+/// Reads values, each by `read`, from the beginning of `text` up to the byte `end`. Every `each`
+/// successive values become one deletable part (2, key and value, in a dictionary). Returns the
+/// parts, and the size in bytes of all values with `end`; `None` if a value cannot be read, `end`
+/// is missing, or the file has too many parts.
 fn values(
     reader: &mut Reader,
     text: &[u8],

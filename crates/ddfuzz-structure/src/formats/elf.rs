@@ -328,9 +328,9 @@ impl Elf<'_> {
         Some(Meaning::Index(section.part))
     }
 
-    /// Describes the number at the beginning of the table entry at offset `at`, which states where
-    /// a name begins in a string table, the section with the index `strings`. `None` if no string
-    /// is there.
+    /// Returns what the number at the beginning of the table entry at offset `at` states: the place
+    /// of a name in the string table, which is the section with the index `strings`. `None` if it
+    /// leads to no string of that section.
     fn name(&self, at: usize, strings: usize) -> Option<Stated> {
         let section = self.sections.get(strings)?;
         let name = section.place.start.checked_add(self.object.size(at, 4)?)?;
@@ -388,9 +388,9 @@ impl Elf<'_> {
         ]
     }
 
-    /// Makes a part (a group of nodes that can be deleted) of the entry of the segment table at
-    /// offset `at`. If the segment's bytes overlap no region made so far, they become a region,
-    /// which is deleted together with the entry.
+    /// Makes the entry of the segment table at offset `at` a part (a group of nodes that can be
+    /// deleted). If the segment's bytes overlap no region made so far, they become a region that is
+    /// deleted together with the entry.
     fn segment(&mut self, reader: &mut Reader, at: usize) -> Node {
         let [offset, size] = self.layout.segment_place;
         let entry = reader.label();

@@ -107,8 +107,9 @@ fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<V
     Some(tables)
 }
 
-/// Returns the tree node of a font's table and of the padding after it, which is a deletable part,
-/// and the offset after both; `None` if the table is not in the file.
+/// Returns two things about a font's table: its tree node, a deletable part that includes the
+/// padding after the table, and the offset after both. `None` if the table is not in the file.
+/// `glyphs` (`None`: unknown) are those of the font, to which the table may refer.
 fn table_node(
     reader: &mut Reader,
     text: &[u8],

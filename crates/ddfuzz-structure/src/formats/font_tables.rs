@@ -80,7 +80,7 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 
 /// Returns the tree nodes of a table `name` whose header states `count` records, without the
 /// strings: each record that is in the text is a deletable part, and what follows the records is a
-/// payload.
+/// payload. `None` if the text is shorter than the header, or the file has too many parts.
 fn names_alone(reader: &mut Reader, text: &[u8], count: usize) -> Option<Vec<Node>> {
     let (head, size) = NAMES;
     let records = text.get(head..)?.chunks_exact(size).take(count);
@@ -186,8 +186,9 @@ fn map(
     Some(nodes)
 }
 
-/// Returns the tree nodes of a subtable of `cmap` in format 12 or 13 after its length: each range
-/// of characters is a deletable part, and its first glyph is an index that is computed anew.
+/// Returns the tree nodes of `text`, a subtable of `cmap` in format 12 or 13 from behind its length
+/// on: each range of characters is a deletable part, and its first glyph is an index into `glyphs`
+/// that is computed anew. `None` if the text is too short, or the file has too many parts.
 fn ranges(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let count = usize::try_from(Encoding::Big(4).read_at(text, 4)?).ok()?;
     let list = reader.label();
@@ -214,10 +215,11 @@ fn ranges(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<V
     Some(nodes)
 }
 
-/// Returns the tree nodes of a subtable of `cmap` in format 4 after its length. The table has four
-/// lists with an item for each segment: last character, first character, distance from there to the
-/// first glyph, and an offset. The last character is a deletable part; the segment's items in the
-/// other lists are deleted together with it.
+/// Returns the tree nodes of what follows the length in a subtable of `cmap` in format 4: four
+/// lists with an item for each segment (last character, first character, distance from there to the
+/// first glyph, and an offset). The last character is a deletable part; the segment's items in the
+/// other lists are deleted together with it. `None` if the text ends before the lists do, or the
+/// file has too many parts.
 fn segments(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let word = |at: usize| {
         Some(usize::from(u16::from_be_bytes(

@@ -107,8 +107,8 @@ impl Glyphs {
         self.labels.get(glyph).map(|label| Meaning::Index(*label))
     }
 
-    /// Makes one group of `nodes` that is deleted together with the glyph with the index `glyph`;
-    /// by itself if there is no such glyph.
+    /// Makes a group of `nodes` that is deleted together with the glyph `glyph`; if the font has no
+    /// such glyph, the group is a part that can be deleted by itself.
     fn entry(&self, reader: &mut Reader, glyph: usize, nodes: Vec<Node>) -> Node {
         Node::Group(Group {
             part: self
@@ -191,8 +191,9 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Returns the tree nodes of the font table `loca`: for each glyph the offset of its outline,
-    /// which is deleted together with the glyph, and the offset at which the last outline ends.
+    /// Returns the tree nodes of `text`, the font table `loca`: for each glyph the offset of its
+    /// outline, which is deleted together with the glyph, and the offset at which the last outline
+    /// ends. `None` if the table is too short.
     fn offsets(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let size = if self.offset == HALF { 2 } else { 4 };
         let mut nodes = Vec::with_capacity(self.labels.len() + 2);
@@ -209,9 +210,9 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Returns the tree nodes of the table `hmtx`: for each glyph an entry, which is deleted
+    /// Returns the tree nodes of the table `hmtx`, which has an entry for each glyph, deleted
     /// together with it. An entry is a width and a left side bearing; the last ones may be bearings
-    /// only.
+    /// only. `None` if the text ends before the entries with a width do.
     fn metrics(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let wide = text.get(..self.wide * 4)?.chunks_exact(4).enumerate();
         let wide: Vec<Node> = wide

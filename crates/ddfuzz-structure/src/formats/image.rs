@@ -64,9 +64,9 @@ fn color_table(flags: u8) -> usize {
     }
 }
 
-/// Returns the tree nodes of a GIF color table and of what precedes it: the byte of flags with the
-/// table's size, the bytes `between`, and the table. The entire table is a deletable part, and
-/// inside of it the colors 2 to 3, 4 to 7, 8 to 15, … are parts.
+/// Returns the tree nodes of a GIF color table and of what precedes it: the byte `flags`, whose low
+/// bits state the table's size, the bytes `between`, and the table `colors`. The entire table is a
+/// deletable part, and inside of it the colors 2 to 3, 4 to 7, 8 to 15, … are parts.
 fn gif_colors(reader: &mut Reader, flags: u8, between: &[u8], colors: &[u8]) -> Vec<Node> {
     let table = reader.label();
     let encoding = Encoding::Colors(flags & !0x87);
@@ -284,8 +284,8 @@ fn flac_least(text: &[u8]) -> Option<&'static [u8]> {
     ZEROS.get(..size.div_ceil(8))
 }
 
-/// The shortest samples of a FLAC frame with the most channels; those of other frames are a prefix
-/// of it.
+/// Zero bytes, from whose beginning the shortest possible samples of a FLAC frame are taken; a
+/// frame with the most channels needs all of them.
 static ZEROS: [u8; 32] = [0; 32];
 
 /// Maximum number of offsets that are tried as the end of a FLAC frame.

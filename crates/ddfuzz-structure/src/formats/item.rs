@@ -31,8 +31,9 @@ fn item(reader: &mut Reader, nodes: Vec<Node>) -> Vec<Node> {
     vec![Group::item(reader.label(), nodes).into()]
 }
 
-/// Reads the item of CBOR or MessagePack at the beginning of `text`, whose nodes `read` makes, as a
-/// group of nodes that may stand in place of an item around it.
+/// Reads an item of CBOR or MessagePack at the beginning of `text` by `read`. Returns its nodes as
+/// one group, which may be put in place of an item around it, and its size in bytes; `None` if
+/// there is no item.
 fn item_of(reader: &mut Reader, text: &[u8], read: ReadNodes) -> Option<Item> {
     let (nodes, size) = read(reader, text)?;
     Some((item(reader, nodes), size))
@@ -255,10 +256,10 @@ fn group_of(reader: &mut Reader, text: &[u8], each: usize, read: ReadNodes) -> O
     Some((nodes, at))
 }
 
-/// Reads an array or a map of `count` elements, whose header takes `width` bytes and states the
-/// count. Each element becomes one deletable part, which consists of `each` items (1 in an array, 2
-/// in a map: key and value); `read` reads an item. Returns the nodes and their size in bytes;
-/// `None` if an item cannot be read.
+/// Reads an array or a map of `count` elements at the beginning of `text`. Its header takes `width`
+/// bytes and states the count in the encoding `encoding`. Each element becomes a deletable part of
+/// `each` items (1 in an array; in a map 2, key and value); `read` reads an item. Returns the nodes
+/// and their size in bytes; `None` if an item cannot be read.
 fn items(
     reader: &mut Reader,
     encoding: Encoding,

@@ -14,14 +14,14 @@ use crate::reader::Reader;
 const HAS_FILTER: usize = 0x10;
 /// The lowest bit of a value format of GPOS by which a value record contains an offset.
 const VALUE_OFFSETS: usize = 0x10;
-/// Maximum number of glyphs that the ranges of a coverage table (a list of glyphs) may contain for
-/// elements of other lists to be deleted together with these glyphs.
+/// Maximum number of glyphs in all ranges of a coverage table (a list of glyphs) that is taken
+/// apart, so that elements of other lists can be deleted together with its glyphs.
 const MOST_TIED: usize = 1 << 13;
 
-/// What is known while a subtable, and the tables to which it leads, are read: the values of the
-/// numbered variables; and for each *tie* (a number that ties the elements of lists to the glyphs
-/// of a coverage table) one pair for each glyph, of how the element is deleted (together with the
-/// glyph) and the label that the element gets.
+/// What is known while a subtable, and the tables to which it leads, are read: the values of its
+/// numbered variables; and for each *tie* (a number for lists whose elements belong to the glyphs
+/// of a coverage table) how the element of each glyph is deleted, together with the glyph, and its
+/// label (id in the file's tree).
 #[derive(Default)]
 struct Scope {
     variables: [usize; 5],
@@ -47,8 +47,8 @@ struct Table {
 }
 
 /// What an offset in a table leads to: a table of some shape, or a coverage table (a list of
-/// glyphs), whose number says which lists have elements that are deleted together with its glyphs
-/// (its *tie*).
+/// glyphs). The number of a coverage table is its *tie*: the elements of lists with the same number
+/// are deleted together with the table's glyphs.
 #[derive(Clone, Copy)]
 enum Target {
     Table(&'static Shape),
@@ -198,10 +198,10 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the tree nodes of the list at offset `at`: the number of its items, and the items,
-    /// each of `size` bytes. An item is a deletable part with the next label in `labels` (ids in
-    /// the file's tree) or, if there are too few, with a new one. Its last two bytes are the offset
-    /// of a region, counted from the offset `base`, at which the region `from` begins; `read` reads
-    /// that region, which is deleted together with the item.
+    /// each of `size` bytes and deletable. The first items get the `labels` (ids in the file's
+    /// tree), further ones new labels. The last two bytes of an item are the offset of a region,
+    /// measured from the offset `base`, at which the region `from` begins. `read` reads that
+    /// region, and it is deleted with the item.
     fn list(
         &mut self,
         reader: &mut Reader,
@@ -348,7 +348,8 @@ impl<'a> Layout<'a> {
         Some((nodes, size))
     }
 
-    /// Reads a subtable of the lookup that is being read, whose type is in `kind`.
+    /// Reads the subtable at offset `at` of the present lookup; returns its nodes and its size in
+    /// bytes, `None` if its type is unknown or it cannot be read.
     fn subtable(
         &mut self,
         reader: &mut Reader,
@@ -359,9 +360,9 @@ impl<'a> Layout<'a> {
         self.table(reader, (at, own), shape, &mut Scope::default())
     }
 
-    /// Reads the table at offset `at`, whose group of nodes has the label `own` (id in the file's
-    /// tree), as `shape` describes it. Returns its nodes, and its size in bytes without the regions
-    /// to which it leads.
+    /// Reads the table at offset `at`, whose items `shape` describes; its group of nodes has the
+    /// label `own` (id in the file's tree). Returns the nodes of the table, and its size in bytes
+    /// without what its offsets lead to. `None` if it cannot be read.
     fn table(
         &mut self,
         reader: &mut Reader,
@@ -392,8 +393,8 @@ impl<'a> Layout<'a> {
         Some((nodes, table.at - at))
     }
 
-    /// Reads the next item of `table`, as `item` describes it, and appends its nodes to `nodes`;
-    /// `None` if it cannot be read.
+    /// Reads the next item of `table`, as `item` describes it, and appends its nodes to `nodes`.
+    /// `Some` if that is done; `None` if the item cannot be read.
     fn item(
         &mut self,
         reader: &mut Reader,
@@ -514,9 +515,9 @@ impl<'a> Layout<'a> {
     }
 
     /// Reads the elements of the list with the number `list`, each of which consists of `items`,
-    /// from the next byte of `table` on. If `tie` is the number by which a coverage table ties its
-    /// glyphs to elements, each element is deleted together with its glyph, else by itself. `None`
-    /// if an element cannot be read, or the file has too many parts.
+    /// from the next byte of `table` on. If a coverage table (a list of glyphs) has the number
+    /// `tie`, each element is deleted together with its glyph, else by itself. `None` if an element
+    /// cannot be read, or the file has too many parts.
     fn elements(
         &mut self,
         reader: &mut Reader,
@@ -576,8 +577,8 @@ impl<'a> Layout<'a> {
         Some(reader.number(Encoding::Big(width), meaning, 0, raw))
     }
 
-    /// Returns the tree node of the glyph index at offset `at`; fixed bytes if the glyphs of the
-    /// font are not known.
+    /// Returns the tree node of the glyph index at offset `at`: a number that is computed anew, or
+    /// fixed bytes if the glyphs of the font are not known. `None` if the text ends before.
     fn glyph(&self, reader: &Reader, at: usize) -> Option<Node> {
         let raw = self.text.get(at..at + 2)?;
         let meaning = self.glyphs.and_then(|glyphs| glyphs.index(self.word(at)?));
@@ -588,10 +589,9 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the tree nodes of the coverage table at offset `at`, a list of the glyphs to which a
-    /// subtable applies, singly or in ranges; and its size in bytes. Each glyph or range is a
-    /// deletable part. If `tie` is not 0, records in `scope` that the elements of lists with the
-    /// same number `tie` are deleted together with these glyphs. `None` if the table cannot be
-    /// read.
+    /// subtable applies (singly or in ranges), and its size in bytes. Each glyph or range is a
+    /// deletable part. If `tie` is not 0, notes the glyphs in `scope`: the elements of lists with
+    /// the same `tie` are deleted together with them. `None` if the table cannot be read.
     fn coverage(
         &mut self,
         reader: &mut Reader,
@@ -653,11 +653,11 @@ impl<'a> Layout<'a> {
         Some((nodes, 4 + size * count))
     }
 
-    /// Returns the tree nodes of the range of glyphs at offset `at` of a coverage table: its first
-    /// glyph, its last glyph, and the coverage index of the first one, which are computed anew.
-    /// They are followed by an empty deletable part for each glyph of the range, with the labels
-    /// `glyphs` (ids in the file's tree): list elements that are tied to the glyph are deleted with
-    /// it. `front` is the label of the first glyph of the coverage table's first range.
+    /// Returns the tree nodes of a range of glyphs at offset `at` of a coverage table: its first
+    /// glyph, its last one, and the coverage index of the first one, all computed anew. An empty
+    /// deletable part follows for each glyph, with the labels `glyphs` (ids in the file's tree):
+    /// list elements tied to the glyph are deleted with it. `front` is the label of the table's
+    /// first glyph.
     fn range(
         &self,
         reader: &Reader,

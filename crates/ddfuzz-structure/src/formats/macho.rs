@@ -109,8 +109,9 @@ pub fn macho(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl MachO<'_> {
-    /// Makes a part of the load command in the range `place`, and regions of all that it refers to.
-    /// `None` if the command is too short, or the file has too many parts.
+    /// Makes the load command in the range `place` a part (a deletable group of nodes), and makes
+    /// regions of all that it refers to. `None` if the command is too short, or the file has too
+    /// many parts.
     fn command(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Group> {
         let label = reader.label();
         let at = place.start;
@@ -149,9 +150,9 @@ impl MachO<'_> {
         Some(Group::part(label, nodes))
     }
 
-    /// Makes the group of nodes of the sections' entries in a segment's load command, which has the
-    /// range `place`, and regions of what they refer to; adds to `stated` the numbers of the
-    /// command that are computed anew. Returns the group and the offset after it; `None` if the
+    /// Makes a group of nodes of the entries of all sections in the segment's load command at
+    /// `place`, and regions of what they refer to. Appends to `stated` those numbers of the command
+    /// that are computed anew. Returns the group and the offset after the entries; `None` if the
     /// command ends before its entries do, or has too many.
     fn segment(
         &mut self,
@@ -191,7 +192,8 @@ impl MachO<'_> {
     }
 
     /// Makes the group of nodes of the section's entry at offset `at`, and regions of the section's
-    /// bytes and of its relocations. The entry is deleted together with the bytes.
+    /// bytes and of its relocations. The entry is deleted together with the bytes. `None` if the
+    /// file ends before the entry does.
     fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
         let [size, offset, relocations, count] = self.layout.section_fields;
         let start = self.object.size(at + offset.0, offset.1)?;
@@ -252,9 +254,9 @@ impl MachO<'_> {
 
     /// Makes a region of a table, each of whose entries has `size` bytes and is a deletable part.
     /// The fields `offset` and `count` of the load command or entry at offset `at` state where the
-    /// table begins and how many entries it has; both are added to `stated`. `numbers` returns, for
-    /// the offset of an entry, those of its numbers that are computed anew. `None` if the table is
-    /// too large, or its range cannot become a region.
+    /// table begins and how many entries it has; both are added to `stated`, the numbers that are
+    /// computed anew. `numbers` returns such numbers of the table's entry at an offset. `None` if
+    /// the table is too large, or its range cannot become a region.
     fn table(
         &mut self,
         reader: &mut Reader,

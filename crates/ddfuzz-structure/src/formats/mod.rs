@@ -51,7 +51,8 @@ pub struct Known {
     read: How,
 }
 
-/// How a format is read: by a table of its fields or by a function.
+/// How a format is read: by a table of its fields or by a function, perhaps with a second function
+/// that rewrites a file in fewer bytes.
 enum How {
     /// The format is read by a description of its fields.
     Table(&'static [Field]),
@@ -336,8 +337,8 @@ impl Known {
         })
     }
 
-    /// Returns true if a text has the magic bytes of this format, and enough of these are not 0
-    /// ([`SIGNED`]) that they are hardly there by chance.
+    /// Returns true if the text has the magic bytes of this format, and at least [`SIGNED`] of
+    /// these bytes are not 0, so that they are hardly there by chance.
     pub fn is_signed(&self, text: &[u8]) -> bool {
         let signs = self.magic.iter().flat_map(|(_, bytes)| bytes.iter());
         signs.filter(|byte| **byte != 0).count() >= SIGNED && self.has_magic(text)
@@ -378,8 +379,8 @@ fn with_gaps(
 /// Maximum number of bytes that may precede a file inside of a payload (changeable bytes), such as
 /// a name of its format.
 const PREFIX: usize = 32;
-/// Minimum number of magic bytes other than 0 by which a file is recognized if it does not begin at
-/// the beginning of a payload (changeable bytes).
+/// Minimum number of magic bytes, not counting zeros, for a file to be recognized behind the
+/// beginning of a payload (changeable bytes).
 const SIGNED: usize = 3;
 
 /// Reads `bytes`, a payload (changeable bytes) of a file, as a file of a known format inside of

@@ -21,7 +21,8 @@ pub struct Region {
     pub group: Group,
 }
 
-/// State of reading an object file or program: the regions made so far.
+/// What is known while an object file or program is read: its bytes, its byte order, and the
+/// regions and strings found so far.
 pub struct Object<'a> {
     pub text: &'a [u8],
     pub big: bool,
@@ -191,8 +192,8 @@ impl<'a> Object<'a> {
         self.enclose_as(place, Group::new(label, Vec::new()));
     }
 
-    /// Puts all regions in the range `place` into one region as [`Object::enclose`] does; that
-    /// region is a deletable part.
+    /// Puts all regions in the range `place` into one region, as [`Object::enclose`] does, and
+    /// makes this region a deletable part with the label `label` (id in the file's tree).
     pub fn enclose_part(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::part(label, Vec::new()));
     }

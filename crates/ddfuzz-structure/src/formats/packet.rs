@@ -50,8 +50,8 @@ pub fn packet(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     })
 }
 
-/// Makes a deletable part of `nodes`, the header of a layer; if the file has too many parts, a
-/// group of nodes that cannot be deleted by itself.
+/// Makes one node of `nodes`, the header of a layer of a packet: a part that can be deleted or, if
+/// the file has too many parts already, a group of nodes that cannot be deleted by itself.
 fn head(reader: &mut Reader, nodes: Vec<Node>) -> Node {
     match reader.count_part() {
         true => Group::part(reader.label(), nodes).into(),

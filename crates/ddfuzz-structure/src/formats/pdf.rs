@@ -363,8 +363,9 @@ impl Pdf<'_> {
 }
 
 impl Marks {
-    /// Records that the integer in `count` is the number of elements of the array in `list`, if it
-    /// is so in the file; does nothing otherwise. Both are entries of a dictionary.
+    /// If the integer `count` is the number of elements of the array `list`, two entries of a
+    /// dictionary, records that it states this number, so that it is computed anew. Does nothing
+    /// otherwise, or if one of the entries is missing.
     pub fn count(&mut self, reader: &mut Reader, list: Option<&Item>, count: Option<&Item>) {
         let (Some(list), Some(count)) = (list, count) else {
             return;

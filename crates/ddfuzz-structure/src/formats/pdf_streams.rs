@@ -242,8 +242,9 @@ impl Stream {
 }
 
 impl Packed {
-    /// Returns the compressed node with `linked` set as given. For [`Linked::Into`], the sizes and
-    /// indices of the groups of nodes in its content are computed, whatever `linked` contains.
+    /// Returns the compressed node with `linked`, which says whether numbers refer across its
+    /// border. For [`Linked::Into`], the sizes and indices of the groups of nodes in its content
+    /// are computed anew, whatever `linked` contains.
     fn linked_as(self, linked: Linked) -> Packed {
         match linked {
             Linked::Into(_) => Packed {
@@ -331,9 +332,9 @@ fn members(
 }
 
 /// Returns the tree nodes of the `content` of a cross-reference stream: one entry for each object,
-/// which is deleted together with the object. Adds to `marks` that the dictionary `value` states
-/// the object numbers of the entries. `None` if the content does not have as many entries as the
-/// dictionary states.
+/// which is deleted together with the object. Also records in `marks` that the object numbers in
+/// the stream's dictionary `value` are computed anew from the entries that are left. `None` if the
+/// content does not have as many entries as the dictionary states.
 fn rows(
     pdf: &Pdf<'_>,
     reader: &mut Reader,
@@ -384,10 +385,11 @@ fn rows(
     Some(rows.collect())
 }
 
-/// Returns the object numbers that the entries of a cross-reference stream have, as the array
-/// `index` of its dictionary states them, or from 0 on if there is no such array. `first` is the
+/// Returns the object numbers that the entries of a cross-reference stream have: those that the
+/// array `index` of its dictionary states, or from 0 on if there is no such array. `first` is the
 /// label (id in the file's tree) of the first entry, `count` the number of entries. `None` if the
-/// dictionary states another number of entries, or writes the array in another way than ddfuzz.
+/// dictionary states another number of entries, or if ddfuzz could not write the array again byte
+/// for byte, for example because of unusual blanks in it.
 fn runs(
     pdf: &Pdf<'_>,
     value: &Value,

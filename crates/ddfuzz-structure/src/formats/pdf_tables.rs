@@ -150,7 +150,7 @@ impl Section {
         }
     }
 
-    /// Returns the dictionary of the trailer; `None` if the section is no trailer.
+    /// Returns the dictionary of this section if it is the trailer; `None` for all other sections.
     pub fn trailer(&self) -> Option<&Value> {
         match self {
             Section::Trailer { value, .. } => Some(value),
@@ -217,11 +217,11 @@ impl Pdf<'_> {
 }
 
 impl List {
-    /// Returns the tree nodes of a subsection of a cross-reference table. Each entry is deleted
-    /// together with the object whose offset it states, or by itself if there is no such object.
-    /// The head of the subsection (first object number, number of entries) is computed anew; behind
-    /// a deleted entry, a new head begins a new subsection. If the head does not agree with the
-    /// entries, none of them can be deleted.
+    /// Returns the tree nodes of a subsection of a cross-reference table: its head (first object
+    /// number, number of entries) and its entries. An entry is deleted together with the object
+    /// whose offset it states, or by itself if there is no such object. The head is computed anew;
+    /// where entries in the middle were deleted, the rest gets a head of its own. If the head does
+    /// not agree with the entries, none of them can be deleted.
     fn nodes(&self, pdf: &Pdf<'_>, reader: &mut Reader) -> Vec<Node> {
         let text = pdf.text;
         let head = self.rows.first().map_or(self.place.end, |row| row.start);

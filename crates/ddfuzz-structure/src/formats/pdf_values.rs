@@ -199,9 +199,8 @@ impl Value {
         }
     }
 
-    /// Returns the name object, without its slash, that is the value of the dictionary entry with
-    /// the key `name`, or the only element of the array that is this value; `None` if there is
-    /// none.
+    /// Returns the value of the dictionary entry with the key `name`, if it is a PDF name or an
+    /// array of a single name: the name without its slash. Otherwise returns `None`.
     pub fn name<'a>(&self, text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         let mut value = &self.entry(text, name)?.value;
         if let (Kind::Array, [item]) = (value.kind, &value.items[..]) {

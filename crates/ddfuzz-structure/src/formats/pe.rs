@@ -209,8 +209,9 @@ impl Program<'_> {
     }
 
     /// Makes regions of the import table, to which the data directory at offset `at` refers, and of
-    /// all that its entries refer to. Returns the directory's numbers that must be computed anew.
-    /// `None` if the table is not in a section, or overlaps another region.
+    /// all that the table's entries refer to. Returns the address and the size in that data
+    /// directory as numbers to be computed anew. `None` if the table is not in a section, or
+    /// overlaps another region.
     fn imports(&mut self, reader: &mut Reader, at: usize) -> Option<Vec<Stated>> {
         let address = self.object.size(at, 4)?;
         let (_, start) = self.locate(address)?;

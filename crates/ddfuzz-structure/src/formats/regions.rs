@@ -14,9 +14,10 @@ use crate::reader::Reader;
 pub struct Regions(BTreeMap<usize, (Range<usize>, Group, usize)>);
 
 impl Regions {
-    /// Records that one more record refers to the range `place`: makes a region of the range (a
-    /// part with no nodes yet), or, if that is there, counts the record. Does nothing if the range
-    /// is empty, begins before `front`, ends after `end`, or overlaps another region.
+    /// Records that one more record of the file refers to the range `place`. The first time, makes
+    /// a region of the range (a part with no nodes yet); later only increases the region's number
+    /// of records. Does nothing if the range is empty, begins before `front`, ends after `end`, or
+    /// overlaps another region.
     pub fn refer(&mut self, reader: &mut Reader, place: Range<usize>, front: usize, end: usize) {
         if let Some((known, _, records)) = self.0.get_mut(&place.start) {
             *records += usize::from(*known == place);
@@ -38,16 +39,16 @@ impl Regions {
         is_free
     }
 
-    /// Returns the region that begins at offset `start` as what it becomes in the tree of the file,
-    /// a group of nodes, so that the caller can change that; `None` if no region begins there.
+    /// Returns, to be changed, the group of nodes that stands in the tree for the region that
+    /// begins at offset `start`; `None` if no region begins there.
     pub fn group_at(&mut self, start: usize) -> Option<&mut Group> {
         self.0.get_mut(&start).map(|(_, group, _)| group)
     }
 
-    /// Says how a record that refers to the range `place` of the file is deleted. The result is the
-    /// label (id in the tree of the file) of the region with this range, `None` if there is no such
-    /// region; and how the record is deleted: together with the region if no other record refers to
-    /// it, else by itself.
+    /// Returns how a record that refers to the range `place` of the file is to be deleted: together
+    /// with the region that has this range, if no other record refers to it, else by itself. The
+    /// first item is the label (id in the file's tree) of that region; `None` if there is no such
+    /// region.
     pub fn record(&self, place: &Range<usize>) -> (Option<Label>, Part) {
         let region = self.0.get(&place.start);
         match region.filter(|(known, ..)| known == place) {
@@ -57,8 +58,9 @@ impl Regions {
         }
     }
 
-    /// Calls `read` with the range and the label (id in the file's tree) of each region; the nodes
-    /// that it returns become those of the region's group. Returns `None` as soon as `read` does.
+    /// Fills the groups of all regions: calls `read` with the range and the label (id in the file's
+    /// tree) of each, and puts the nodes that it returns into the region's group. Returns `None` as
+    /// soon as `read` does.
     pub fn read(
         &mut self,
         mut read: impl FnMut(Range<usize>, Label) -> Option<Vec<Node>>,

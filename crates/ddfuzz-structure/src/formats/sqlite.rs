@@ -360,10 +360,10 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Returns the tree nodes of the b-tree page with the number `page`: header, cell pointers,
-    /// free space, and cells; `None` if it is no b-tree page. Appends to `children` an element for
-    /// each page to which this page refers: its number, how it is deleted, and true if it is an
-    /// overflow page.
+    /// Returns the tree nodes of the b-tree page with the number `page` and the content `bytes`:
+    /// header, cell pointers, free space, and cells; `None` if it is no b-tree page. Appends to
+    /// `children`, for each page to which this one refers, its number, how it is deleted, and
+    /// whether it is an overflow page. `is_schema`: the page belongs to the schema table.
     fn tree_page(
         &mut self,
         reader: &mut Reader,
@@ -449,8 +449,9 @@ impl<'a> Database<'a> {
     }
 
     /// Adds the group of nodes of `cell` to `regions`, and the pages to which the cell refers to
-    /// `children`. Records a row of a table by its rowid, and a row of the schema in the schema. An
-    /// entry of an index is deleted together with its row, any other cell by itself.
+    /// `children`. An entry of an index is deleted together with the table row that it refers to,
+    /// any other cell by itself. Rows of tables are remembered for this by their rowid, and rows of
+    /// the schema in `self.schema`.
     fn place_cell(
         &mut self,
         kind: Kind,
@@ -524,10 +525,10 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Changes the cells in `nodes` whose labels (ids in the file's tree) are keys of `owned`: each is
-/// now deleted together with the group of nodes [`Owned::with`]. If [`Owned::is_part`] is true, the
-/// cell stays deletable by itself, too, and a new group around it is what is deleted together with
-/// the other group.
+/// For each cell in `nodes` that `owned` has (by its label, an id in the file's tree): makes the
+/// cell be deleted together with the group [`Owned::with`], as an index is with its table. If the
+/// cell must also stay deletable by itself ([`Owned::is_part`]), a new group around it is deleted
+/// with that group instead.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };
@@ -589,7 +590,7 @@ pub fn kind(byte: u8) -> Option<Kind> {
     Some(Kind { is_table, is_leaf })
 }
 
-/// The cells and freeblocks of a b-tree page while they are collected.
+/// The cells and freeblocks (unused ranges) of one b-tree page, collected while the page is read.
 struct Space<'a> {
     /// Usable bytes of the page: all except the reserved ones at its end.
     bytes: &'a [u8],
@@ -611,10 +612,10 @@ impl Space<'_> {
             && before.is_none_or(|(_, (end, _))| *end <= place.start)
     }
 
-    /// Collects the chain of freeblocks, the first of which is at offset `at` of the page: each
+    /// Makes a region of each freeblock of the page, of which the first is at offset `at` and each
     /// begins with the offset of the next one. Returns the meaning of the number in the page header
-    /// that states the offset of the first freeblock; `page` is the label (id in the file's tree)
-    /// of the page.
+    /// that states the offset of the first freeblock, so that it stays right when blocks are
+    /// deleted. `page` is the label (id in the file's tree) of the page.
     fn free_blocks(&mut self, reader: &mut Reader, mut at: usize, page: Label) -> Meaning {
         let number = |at: usize| Encoding::Big(2).read_at(self.bytes, at).unwrap_or_default();
         let mut places: Vec<Range<usize>> = Vec::new();

@@ -142,8 +142,8 @@ impl Cell {
     }
 
     /// Returns the tree nodes of `front`, the bytes in a cell whose record continues on overflow
-    /// pages. All of them are fixed, except that in a row of the schema the number of the root page
-    /// is computed anew; that row is then kept as the cell's record.
+    /// pages. They are fixed, except that in a row of the schema table (`is_schema`) the number of
+    /// the root page is computed anew; that row is then noted as the cell's record.
     fn front(
         &mut self,
         database: &Database<'_>,
@@ -166,8 +166,8 @@ impl Cell {
     }
 
     /// Returns the tree nodes of `payload`, the bytes of a record that is completely in its cell.
-    /// Also finds out whether the record is a row, an entry of an index or a row of the schema, and
-    /// stores that in `self.record`. `row` is the rowid, if the cell has one.
+    /// Notes in `self.record` whether it is a row of a table, an entry of an index or, if
+    /// `is_schema`, a row of the schema table. `row` is the rowid, if the cell has one.
     fn payload(
         &mut self,
         database: &Database<'_>,
@@ -205,8 +205,8 @@ impl Cell {
     }
 }
 
-/// Completes a cell whose content ends at offset `end` of the page `bytes`, with the bytes that
-/// fill it up to the minimum size of 4 bytes; `None` if the page ends before.
+/// Returns the completed cell whose content ends at offset `end` of the page `bytes`: adds the
+/// bytes that fill it up to the minimum size of 4 bytes. `None` if the page ends before.
 fn finish(mut cell: Cell, bytes: &[u8], end: usize) -> Option<Cell> {
     let start = cell.place.start;
     let full = end.max(start + LEAST);
@@ -309,11 +309,11 @@ pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
     (row.page > 1 && !place.is_empty()).then_some((row.page, place))
 }
 
-/// Returns the tree nodes of a record: the serial types of its columns, and their values, of which
-/// texts and blobs are payloads. `head` is the size of the number at the record's front. For a row
-/// of the schema, `root` is the root page that its fourth column states, and `clauses` are the
-/// ranges of the statement in its fifth column that become deletable parts, with their labels (ids
-/// in the file's tree).
+/// Returns the tree nodes of the record `payload`: the serial types of its `columns`, and their
+/// values, of which texts and blobs are payloads. `head` is the size of the number at the record's
+/// front. In a row of the schema table, `root` is the root page that the fourth column states, and
+/// `clauses` are the ranges of the SQL statement in the fifth column that become deletable parts,
+/// with their labels (ids in the file's tree).
 fn record(
     database: &Database<'_>,
     reader: &mut Reader,
@@ -354,9 +354,9 @@ fn record(
     values
 }
 
-/// Returns the tree nodes of an SQL statement: each range in `clauses` becomes a deletable part
-/// with the label that follows the range (id in the file's tree), the text around these ranges
-/// payloads.
+/// Returns the tree nodes of an SQL statement. Each of `clauses` is a range and a label (id in the
+/// file's tree): the text in the range becomes a deletable part with this label. The text between
+/// these ranges becomes payloads (changeable bytes).
 fn split(statement: &[u8], clauses: &[(Range<usize>, Label)]) -> Vec<Node> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     for (place, label) in clauses {

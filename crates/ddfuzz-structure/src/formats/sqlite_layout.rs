@@ -21,8 +21,8 @@ const LARGEST: usize = 1 << 16;
 /// Limit on the size of a database that is rewritten with larger pages to be taken apart: this many
 /// times the size of the original; a size of [`SMALL`] bytes is allowed in any case.
 const LARGER: usize = 4;
-/// Size, in bytes, up to which a database may become larger by being rewritten with larger pages,
-/// however small the original is.
+/// When a database is rewritten with larger pages, so that each row is in one page, the result may
+/// always have up to this many bytes, however small the original is.
 const SMALL: usize = 1 << 17;
 
 /// A row of a table or an entry of an index, with its complete record.
@@ -33,9 +33,9 @@ struct Entry {
 }
 
 /// Rewrites the database `text` without free pages, with each b-tree in as few pages as its rows or
-/// entries need. Returns a database to take apart, whose pages are so large that, if possible, no
-/// row needs overflow pages, and a function that rewrites such a database, after deletions in it,
-/// with pages of the size in `text`. `None` if a b-tree cannot be read, or if the database has
+/// entries need, and returns it to be taken apart: its pages are so large that, if possible, no row
+/// needs overflow pages. Also returns a function that gives such a database, after deletions in it,
+/// pages of the size in `text`. `None` if a b-tree cannot be read, or if the database has
 /// pointer-map pages (auto-vacuum).
 pub fn compact(text: &[u8]) -> Option<(Vec<u8>, Write)> {
     let (size, usable) = page_sizes(text)?;
@@ -155,8 +155,9 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Returns the usable bytes of the page with the number `page`; `None` if there is none, or if
-    /// as many pages were read as the database has.
+    /// Returns the usable bytes of the page with the number `page`, counted from 1. `None` if there
+    /// is no such page, or if as many pages were read already as the database has, because then
+    /// pages refer to each other in a circle.
     fn page(&mut self, page: usize) -> Option<&'a [u8]> {
         self.left = self.left.checked_sub(1)?;
         let start = page.checked_sub(1)?.checked_mul(self.size)?;
@@ -164,7 +165,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the b-tree whose root is the page `root`; returns its kind, and its rows or entries in
-    /// order.
+    /// order. `None` if it is too deep or cannot be read.
     fn tree(&mut self, root: usize) -> Option<(Kind, Vec<Entry>)> {
         let mut entries = Vec::new();
         let kind = self.tree_page(root, DEEPEST, &mut entries)?;
@@ -211,8 +212,9 @@ impl<'a> Source<'a> {
         (own.is_table == around.is_table).then_some(())
     }
 
-    /// Reads a row or entry from the bytes of its cell, after the number of the left child page;
-    /// reads its record to the end, also from overflow pages.
+    /// Reads a row of a table, or an entry of an index, from `cell`: the bytes of its cell after
+    /// the number of the left child page. The rest of its record is read from overflow pages.
+    /// `None` if it is cut off. `kind` is the kind of the page.
     fn entry(&mut self, kind: Kind, mut cell: &[u8]) -> Option<Entry> {
         let (stated, width) = Encoding::VarintBig.read(cell)?;
         let stated = usize::try_from(stated).ok()?;
@@ -260,8 +262,9 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Writes the b-tree of the rows or entries `entries`, with the page `root` as its root; `None`
-    /// if it would be too deep.
+    /// Writes the b-tree of `entries`, which are rows of a table (`is_table`) or entries of an
+    /// index, with the page `root` as its root. `Some` if that is done; `None` if the tree would be
+    /// too deep.
     fn tree(&mut self, is_table: bool, entries: &[Entry], root: usize) -> Option<()> {
         let cells = entries.iter().map(|entry| Cell {
             child: None,
@@ -329,9 +332,9 @@ impl Target<'_> {
         cells.iter().take_while(fits).count()
     }
 
-    /// Makes a b-tree page of `cells`: an interior page with the right-most child `last`, or a leaf
-    /// page if that is `None`. The first `front` bytes of the database header precede the page
-    /// header.
+    /// Makes a b-tree page of `cells`, of a table if `is_table`, else of an index. It is an
+    /// interior page with the right-most child `last`, or a leaf page if that is `None`. The first
+    /// `front` bytes of the database header precede the page header.
     fn page(&self, is_table: bool, cells: &[Cell], last: Option<usize>, front: usize) -> Vec<u8> {
         let kind = match (is_table, last.is_some()) {
             (false, true) => 2,

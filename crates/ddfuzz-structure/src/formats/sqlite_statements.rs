@@ -9,10 +9,10 @@ struct Token {
     depth: usize,
 }
 
-/// Returns the ranges of the clauses of a `CREATE TABLE` statement that make an automatic index,
-/// `UNIQUE` and `PRIMARY KEY`, in the order of these indices. A range includes the blanks or comma
-/// before the clause, so that the statement stays valid when the range is deleted. A primary key
-/// that is the rowid makes no index.
+/// Returns the ranges of those clauses of a `CREATE TABLE` statement for which SQLite makes an
+/// index (`UNIQUE`, and `PRIMARY KEY` unless it is the rowid), in the order of the indices. A range
+/// begins with the blanks or comma before the clause, so that the statement stays valid when the
+/// range is deleted.
 pub fn indexed_clauses(statement: &[u8]) -> Vec<Range<usize>> {
     let tokens = tokens(statement);
     let of = |token: &Token| statement[token.place.clone()].to_ascii_lowercase();
@@ -80,9 +80,10 @@ fn key_end(words: &[Vec<u8>], at: usize) -> Option<usize> {
     Some(end + usize::from(is(end, b"autoincrement")))
 }
 
-/// Returns true if a constraint `PRIMARY KEY` of a table names one column alone, and that has the
-/// type `integer`: the column is then the rowid and needs no index. `definitions` are the
-/// definitions in the statement, `rest` the words after `KEY`; `of` returns a token in lower case.
+/// Returns true if the constraint `PRIMARY KEY` of a table names a single column of the type
+/// `integer`; that column is then the rowid and needs no index. `definitions` are the definitions
+/// in the `CREATE TABLE` statement, `rest` the words after `KEY`; `of` returns the text of a token
+/// in lower case.
 fn names_row(
     definitions: &[Vec<&Token>],
     rest: &[Vec<u8>],

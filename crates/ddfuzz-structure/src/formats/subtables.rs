@@ -16,10 +16,11 @@ pub enum Shape {
     Formats(&'static [&'static [Item]]),
 }
 
-/// An item in the description of a table. An item that counts the elements of a list has the same
-/// number as the list. Some items set numbered variables, which give the sizes of later items. A
-/// list and a coverage table (a list of glyphs) may have the same number as their *tie*: the list
-/// then has one element for each glyph, which is deleted together with the glyph.
+/// An item in the description of a table: what its next bytes are. Items are tied by numbers. A
+/// count has the number of the list whose elements it counts. A list and a coverage table (a list
+/// of glyphs) may have the same number as their *tie*: the list then has one element for each
+/// glyph, which is deleted together with the glyph. Some items set numbered variables, which give
+/// the sizes of later items.
 pub enum Item {
     /// An item of the given number of bytes, which stay as they are.
     Keep(usize),
@@ -60,7 +61,8 @@ pub enum Item {
     Extension,
 }
 
-/// Number of the variable that holds the number of mark classes.
+/// Index, among the variables in which the numbers of a subtable are kept while it is read, of the
+/// variable with the number of mark classes.
 const CLASSES: usize = 4;
 
 /// Returns the shape of the subtables of lookups of the type `kind`, in GSUB if `substitutes`, else

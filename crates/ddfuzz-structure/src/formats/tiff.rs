@@ -114,9 +114,9 @@ impl Tiff<'_> {
         reader.number(self.encoding(4), meaning, 0, &self.text[at..at + 4])
     }
 
-    /// Returns the meaning of the number that states the offset of the directory with the index
-    /// `index` in `chain`: if that directory is deleted, the number states the offset of the next
-    /// one that remains. `None` if the chain has no such index.
+    /// Returns the meaning of the number that states the offset of a directory, the one with the
+    /// index `index` in `chain` (labels of successive directories): the offset of this directory
+    /// or, if it is deleted, of the next one that is left. `None` if the chain has no such index.
     fn link(&self, chain: &[Label], index: usize) -> Option<Meaning> {
         Some(Meaning::Next {
             first: *chain.get(index)?,
@@ -127,7 +127,7 @@ impl Tiff<'_> {
 
     /// Returns the range of the directory at offset `at`: the number of its entries, and as many of
     /// the entries as the file contains. The offset of the next directory, which follows, is not
-    /// included.
+    /// included. `None` if the number is not in the file.
     fn extent(&self, at: usize) -> Option<Range<usize>> {
         let count = usize::try_from(self.number(at, 2)?).ok()?;
         let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
@@ -302,10 +302,10 @@ impl Tiff<'_> {
         nodes
     }
 
-    /// Returns the tree nodes of the values of a directory entry that are offsets or sizes of
-    /// strips or tiles, or offsets of directories; `None` for other entries. Makes regions of what
-    /// offsets lead to. If there are several offsets, each is a deletable part, and what it leads
-    /// to, with its size, is deleted together with it.
+    /// Returns the tree nodes of the values of a directory entry that states offsets or sizes of
+    /// strips or tiles, or offsets of directories; `None` for all other entries. What an offset
+    /// leads to becomes a region. If the entry has several offsets, each of them is a deletable
+    /// part; its region and the size of that are deleted together with it.
     fn values(
         &mut self,
         reader: &mut Reader,
@@ -352,9 +352,9 @@ impl Tiff<'_> {
         Some(nodes)
     }
 
-    /// Makes a region of the directory whose offset is the number at offset `at`. The directory is
-    /// deleted together with the group of nodes `with`. Returns its label (id in the file's tree);
-    /// `None` if it cannot be read.
+    /// Reads the directory to which the offset at offset `at` of the file leads, and makes a region
+    /// of it that is deleted together with the group of nodes `with`. Returns the region's label
+    /// (id in the file's tree); `None` if the directory cannot be read.
     fn inner_directory(&mut self, reader: &mut Reader, at: usize, with: Label) -> Option<Label> {
         let start = usize::try_from(self.number(at, 4)?).ok()?;
         let label = reader.label();

@@ -60,7 +60,8 @@ enum Index {
 }
 
 /// Reads a WebAssembly module into the nodes of its tree. From the first section that cannot be
-/// read, all bytes are one payload (changeable bytes).
+/// read, all bytes are one payload (changeable bytes). `None` if the text is shorter than the
+/// module's header.
 pub fn wasm(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let head = text.get(..HEAD)?;
     let mut module = Module {
@@ -92,7 +93,8 @@ pub fn wasm(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads the LEB128 number at offset `at` of `text`, and returns it with the offset after it.
+/// Reads the LEB128 number at offset `at` of `text`, and returns it with the offset after it;
+/// `None` if there is no such number.
 fn number(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let (number, size) = Encoding::Varint.read(text.get(at..)?)?;
     Some((usize::try_from(number).ok()?, at + size))
@@ -103,7 +105,8 @@ fn skip(text: &[u8], at: usize, size: usize) -> Option<usize> {
     at.checked_add(size).filter(|end| *end <= text.len())
 }
 
-/// Returns the offset after `count` LEB128 numbers, the first of which is at offset `at`.
+/// Returns the offset after `count` successive LEB128 numbers, the first of which is at offset
+/// `at`; `None` if one is cut off.
 fn skip_numbers(text: &[u8], mut at: usize, count: usize) -> Option<usize> {
     for _ in 0..count {
         at = number(text, at)?.1;
@@ -111,8 +114,8 @@ fn skip_numbers(text: &[u8], mut at: usize, count: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Returns the offset after the vector of bytes at offset `at`: a size, and as many bytes, such as
-/// a name.
+/// Returns the offset after the vector of bytes (a size, and as many bytes, such as a name) that
+/// begins at offset `at`; `None` if the text ends before.
 fn skip_bytes(text: &[u8], at: usize) -> Option<usize> {
     let (size, at) = number(text, at)?;
     skip(text, at, size)
@@ -152,7 +155,7 @@ fn skip_instruction(text: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Returns the offset after the constant expression at offset `at`, such as the offset of a
-/// segment; it ends with the first `end`.
+/// segment, which ends with its first `end`; `None` if it cannot be read.
 fn skip_expression(text: &[u8], mut at: usize) -> Option<usize> {
     while *text.get(at)? != END {
         at = skip_instruction(text, at)?;
@@ -283,7 +286,7 @@ impl Module<'_> {
     }
 
     /// Reads the import at offset `at`: two names, a kind, and a type. Returns its nodes with the
-    /// offset after it, and true if it is a function.
+    /// offset after it, and true if a function is imported; `None` if the text ends before.
     fn import(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<(Item, bool)> {
         let (mut nodes, middle) = counted(reader, text, at)?;
         let (name, end) = counted(reader, text, middle)?;
@@ -336,9 +339,10 @@ impl Module<'_> {
         Some((nodes, end))
     }
 
-    /// Reads the body of a function in the code section: its size, its locals, and its
-    /// instructions, in which the indices of called functions are numbers that are computed anew.
-    /// From the first unknown instruction on, the body is a payload (changeable bytes).
+    /// Reads the body of a function in the code section at offset `at`: its size, its locals, and
+    /// its instructions, in which the indices of called functions are numbers that are computed
+    /// anew. From the first unknown instruction on, the body is a payload (changeable bytes).
+    /// Returns the nodes with the offset after the body; `None` if the text ends before it does.
     fn body(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
         let (size, start) = number(text, at)?;
         let end = skip(text, start, size)?;
@@ -380,7 +384,8 @@ impl Module<'_> {
 type Item = (Vec<Node>, usize);
 
 /// Reads the function type at offset `at`: the types of parameters and of results, each after their
-/// count.
+/// count. Returns its nodes with the offset after it; `None` if no function type begins there, or
+/// the text ends before it does.
 fn function_type(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     (*text.get(at)? == FUNCTION_TYPE).then_some(())?;
     let mut nodes = vec![Node::fixed(&[FUNCTION_TYPE])];

@@ -104,8 +104,8 @@ const CRC32: Encoding = Encoding::Little(4);
 
 impl Stream<'_> {
     /// Reads the stream at offset `at`, with at most `most` blocks: appends the nodes of what could
-    /// be read to `nodes`, and sets `at` to the offset after that. `None` if the stream could not
-    /// be read to its end.
+    /// be read to `nodes`, and sets `at` to the offset after that. `Some` if the stream was read to
+    /// its end, else `None`.
     fn read(
         &mut self,
         reader: &mut Reader,

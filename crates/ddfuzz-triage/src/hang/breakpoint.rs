@@ -116,8 +116,9 @@ impl Breakpoint {
         ptrace::write(tid, at, libc::c_long::from_ne_bytes(bytes))
     }
 
-    /// Checks by the stack pointer whether the thread that hit the breakpoint has returned from the
-    /// call that is waited for, and not from a deeper call of the same function.
+    /// Returns true if the thread that hit the breakpoint has returned from the call that is waited
+    /// for; false if it has returned from a deeper call of the same function, as the stack pointer
+    /// shows.
     pub fn is_left(&self, tid: Pid) -> bool {
         Registers::of(tid).is_ok_and(|registers| registers.sp >= self.place.sp)
     }

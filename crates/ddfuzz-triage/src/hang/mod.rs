@@ -105,8 +105,8 @@ pub(crate) struct CutOffRequest {
 }
 
 impl CutOffRequest {
-    /// Creates the place for a request to interrupt a run; no request is made yet. `memory`: limit
-    /// on the resident memory of each process of the run, in bytes.
+    /// Creates a request to interrupt a run, which can be made later. `memory`: limit on the
+    /// resident memory of each process of the run, in bytes.
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),
@@ -126,19 +126,20 @@ impl CutOffRequest {
         let _ = self.word.compare_exchange(0, cut as u8, set, fetch);
     }
 
-    /// Takes the request to interrupt the run, and returns the reason; `None` if nothing was
-    /// requested, or the request was taken before.
+    /// Takes the watchdog's request to interrupt the run, so that it is obeyed only once, and
+    /// returns its reason; `None` if there is none, or it was taken before.
     pub(crate) fn take(&self) -> Option<Cut> {
         decode(self.word.fetch_or(TAKEN, Ordering::AcqRel))
     }
 
-    /// Checks whether the tracing thread has taken the request to interrupt the run.
+    /// Returns true if the tracing thread has already taken up the watchdog's request to interrupt
+    /// the run.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 
-    /// Notes that a process of the run has stopped itself, so that it may not react to the
-    /// watchdog's signal.
+    /// Notes that a process of the run has stopped itself (by a signal such as SIGSTOP), so that it
+    /// may not react to the signal by which the watchdog interrupts it.
     fn note_stopped(&self) {
         self.stopped.store(true, Ordering::Release);
     }
@@ -148,8 +149,8 @@ impl CutOffRequest {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Returns the reason why the watchdog requested to interrupt the run, whether or not the
-    /// request was taken; `None` if nothing was requested.
+    /// Returns the reason for which the watchdog asked to interrupt the run, also if the tracer has
+    /// obeyed already; `None` if it has not asked.
     pub(crate) fn given(&self) -> Option<Cut> {
         decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }
@@ -186,8 +187,8 @@ impl Tracer<'_> {
 
     /// Changes the event in `crash`, the snapshot of a crash of the process `process`, to "out of
     /// memory" if that process uses more memory than its limit: an allocation has then failed, and
-    /// the program has given up. The watchdog, which looks only now and then, could as well have
-    /// interrupted the run before.
+    /// the program has given up. Whether the watchdog interrupts such a run before it crashes is
+    /// chance.
     pub(crate) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
         if resident_memory(process) > self.request.memory() {
             crash.event = Event::OutOfMemory;

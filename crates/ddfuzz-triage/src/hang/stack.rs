@@ -18,8 +18,8 @@ use crate::unwind::{Place, Step, WalkStart, walk_up_to};
 /// recursion as a whole.
 const MOST: usize = 4096;
 
-/// Maximum number of calls that a crash record of a hang keeps of those that are inside the call
-/// that does not return, on the stack.
+/// Of a hanging thread's stack, a crash record keeps at most this many of the calls that are inside
+/// the call that does not return.
 const INSIDE: usize = 32;
 
 /// One active call on the stack of a thread: a stack frame.
@@ -48,8 +48,10 @@ impl Level {
         self.step.address
     }
 
-    /// Sets a breakpoint at the address `pc` in the function of this call, in the process of the
-    /// stopped thread `tid`; `None` where that fails.
+    /// Sets a breakpoint at the address `pc` in the function that this call executes, in the
+    /// process of the stopped thread `tid`, and returns it. It remembers the stack pointer of this
+    /// call, by which deeper calls of the same function are told from it. `None` where it cannot be
+    /// set.
     pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {
         let place = Place { pc, ..self.place };
         Breakpoint::plant(tid, place).ok()
@@ -70,8 +72,8 @@ impl Level {
         self.frame.as_ref().is_some_and(|frame| !frame.runtime)
     }
 
-    /// Checks whether the function of this call has called another one that has not returned, so
-    /// that a return address into it is on the stack.
+    /// Checks whether the function of this stack frame waits for a function that it has called: the
+    /// stack then has a return address into it.
     pub fn has_called(&self) -> bool {
         self.step.address != self.place.pc
     }
@@ -111,9 +113,9 @@ impl Stack {
         })
     }
 
-    /// Returns a snapshot of thread `tid` that begins at the call with the index `level` (0 is the
-    /// innermost), the one that does not return. The calls inside it, which change all the time,
-    /// are kept apart, in [`Snapshot::inside`].
+    /// Returns a snapshot of the hanging thread `tid` whose innermost frame is the call that does
+    /// not return: the one with the index `level` in this stack (0 is the innermost). The calls
+    /// inside of it, which change all the time, are kept apart, in [`Snapshot::inside`].
     pub fn snapshot(
         &self,
         level: usize,

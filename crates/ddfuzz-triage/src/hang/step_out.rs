@@ -18,8 +18,8 @@ use ddfuzz_exec::tracing::resume;
 /// Time in which a call must return, or it counts as endless when the cause of a hang is searched.
 /// Time in which the thread waits for a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// Number by which [`RETURNS`] is divided. A hanging thread that uses less CPU time than the
-/// quotient, while the call that does not return is searched, counts as waiting and not as running.
+/// A hanging thread counts as waiting, not as running, if it uses less CPU time than [`RETURNS`]
+/// divided by this number while the call that does not return is searched for.
 const WAITING_DIVISOR: u32 = 8;
 /// Time in which a call must return in a run that exceeded its memory limit, or it counts as
 /// endless: long compared to one memory allocation, short enough not to exhaust the machine's
@@ -28,14 +28,15 @@ pub(super) const EATING: Duration = Duration::from_millis(10);
 /// Maximum time of the search for the call that does not return, without time in which the thread
 /// waits for a processor.
 const ALL: Duration = Duration::from_secs(1);
-/// Maximum number of returns of calls and exits of loops for which the search for the call that
-/// does not return waits, one after the other.
+/// Maximum number of steps outwards in the search for the call that does not return. Each step
+/// waits until a call returns or the thread leaves a loop.
 const HOPS: usize = 40;
 /// Maximum number of times that deeper calls of the same function may hit the breakpoint at which a
 /// call's return is detected; after that, the call counts as endless, because each hit takes long.
 const PASSES: u32 = 500;
-/// Maximum number of times that deeper calls of the same function may leave the loop whose exits
-/// are watched; after that, its exits are no longer watched.
+/// If this many times a deeper call of the same function has left the loop, whose exits have
+/// breakpoints, the breakpoints are removed: so recursive a function is not identified by one of
+/// its loops.
 const STRAYS: u32 = 100;
 /// Maximum number of attempts to read the whole stack of a hanging thread.
 const READINGS: u32 = 5;
@@ -69,8 +70,8 @@ pub(super) struct Test {
 }
 
 /// The innermost call of a hanging thread that does not return: the thread's stack, the index of
-/// the call in the stack, and the endless loop. While that call is searched, the type holds the
-/// call that the search has reached.
+/// the call in the stack, and the endless loop. During the search for this call, it is the call
+/// that the search has reached so far.
 pub(super) struct StuckCall {
     /// Stack of the hanging thread, as it was read last.
     pub stack: Stack,
@@ -109,9 +110,10 @@ enum TrapHit {
 }
 
 impl Tracer<'_> {
-    /// Returns a snapshot that identifies a hang in which no thread runs: it has the stack of the
-    /// thread for which the others wait; `None` if the run ended too early. `slept_at` has the
-    /// thread that the watchdog interrupted and its stack at that moment.
+    /// Returns a snapshot that identifies a hang in which all threads sleep: the stack of the
+    /// thread for which the others wait. `None` if the run ended too early. `slept_at` has the
+    /// thread that the watchdog interrupted, and its stack at that moment, which is used if it is
+    /// this thread.
     pub(super) fn name_sleeping_hang(
         &mut self,
         slept_at: Option<(Pid, Stack)>,
@@ -224,8 +226,8 @@ impl Tracer<'_> {
         Ok(stuck)
     }
 
-    /// Returns the loops in the function of the stack frame `level`; empty if `test` does not
-    /// search for loops.
+    /// Returns the loops in the function of the stack frame `level`; empty if there is no such
+    /// frame, or if `test` asks only for calls that do not return and not for endless loops.
     fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
         let level = level.filter(|_| test.loops);
         level
@@ -248,9 +250,9 @@ impl Tracer<'_> {
         true
     }
 
-    /// Stops the thread `tid` and reads its stack. If the stack cannot be read completely, lets the
-    /// thread run on and tries again, up to five times; the stack of the last attempt may be
-    /// incomplete.
+    /// Stops the thread `tid` and reads its stack; returns the stopped thread and the stack. If the
+    /// stack cannot be read completely, lets the thread run for a moment and tries again, up to
+    /// five times; the stack of the last attempt may be incomplete.
     pub(super) fn readable_stack(&mut self, tid: Pid) -> nix::Result<(StoppedThread, Stack)> {
         let mut reading = 1;
         loop {
@@ -265,8 +267,10 @@ impl Tracer<'_> {
         }
     }
 
-    /// Resumes the stopped thread `halted` until the call returns that `trap` detects, the loop is
-    /// left at one of `exits`, or the time `returns` is over; then stops it and removes all traps.
+    /// Resumes the stopped thread `halted`, and stops it again when one of three things occurs: the
+    /// call returns that `trap` detects; the loop is left at one of `exits`; or the duration
+    /// `returns`, measured by `time`, is over. Returns which of them it was ([`WaitResult`]), and
+    /// removes all traps.
     ///
     /// # Errors
     /// When the thread or the run has ended.
@@ -329,9 +333,9 @@ impl Tracer<'_> {
         Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Handles a stop, with the wait status `status`, of any thread of the run during the wait
-    /// `waiting`. Returns what the stop shows if the thread that is waited for has returned from
-    /// its call or left its loop; else resumes the stopped thread.
+    /// Handles a stop of the thread `thread` with the wait status `status`, while a call is awaited
+    /// to return or a loop to end (`waiting`). Returns what has happened if the stop shows that it
+    /// has; else resumes the thread and returns `None`.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap
@@ -370,8 +374,8 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    /// Returns the state in which a search for the call that does not return begins: at the
-    /// innermost call of `stack`, with no loop known.
+    /// Returns the beginning of a search for the call that does not return: at the innermost call
+    /// of `stack`, without a known loop.
     fn at_innermost(stack: Stack) -> StuckCall {
         StuckCall {
             stack,
@@ -380,14 +384,14 @@ impl StuckCall {
         }
     }
 
-    /// Checks whether the search has come to the outermost frame that could be read, although the
-    /// stack has further frames.
+    /// Returns true if the search for the call that does not return has come to the outermost frame
+    /// that could be read, although the stack has further frames.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }
 
-    /// Returns the stack frames of the call that the search has reached and of its caller; `None`
-    /// if the caller is not known.
+    /// Returns two stack frames: that of the call which the search for the endless call has
+    /// reached, and that of its caller; `None` if there is no known caller.
     fn call(&self) -> Option<(Level, Level)> {
         let level = |at: usize| self.stack.levels.get(at).cloned();
         level(self.level).zip(level(self.level + 1))
@@ -416,8 +420,8 @@ impl Waiting<'_> {
         }
     }
 
-    /// Returns the breakpoint of this wait that the stopped thread `thread` hit; `None` if it
-    /// stopped for another reason.
+    /// Returns the breakpoint by which the thread `thread` has stopped, among those that were set
+    /// to see the awaited call return or the loop end; `None` if it stopped for another reason.
     fn breakpoint_met(&self, thread: Pid) -> Option<Breakpoint> {
         let of_the_call = match self.trap {
             Trap::Breakpoint(breakpoint) => Some(breakpoint),
@@ -427,10 +431,10 @@ impl Waiting<'_> {
         all.find(|it| it.was_met(thread)).copied()
     }
 
-    /// Handles a hit of `breakpoint` by the thread `thread`. Returns what the hit shows if the call
-    /// that is waited for has returned, or its loop was left. Else resumes the thread; another
-    /// thread of the same process is kept stopped, because the breakpoint would have to be removed
-    /// for it.
+    /// Handles a hit of `breakpoint` by the thread `thread`. Returns [`TrapHit`] if the hit shows
+    /// that the awaited call has returned, or that its loop was left; else `None`, and the thread
+    /// is resumed. Only another thread of the same process stays stopped, as it could not run on
+    /// without removing the breakpoint.
     fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {
@@ -468,7 +472,7 @@ impl Waiting<'_> {
 }
 
 /// Converts the addresses of a loop to offsets in the module of its function; `level` is the stack
-/// frame of the function.
+/// frame of the function. `None` if the module of that frame is not known.
 fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     let bias = level.address().wrapping_sub(level.frame.as_ref()?.offset);
     let offset = |address: &u64| address.wrapping_sub(bias);

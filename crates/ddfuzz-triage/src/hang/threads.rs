@@ -15,16 +15,16 @@ use ddfuzz_exec::tracing::{poll, resume};
 /// CPU time from which on a thread counts as running, when the hanging thread of a run is searched
 /// by observing all threads for a while.
 const TELLING: Duration = Duration::from_millis(20);
-/// CPU time below which a thread counts as idle, when the hanging thread of a run is searched by
-/// observing all threads for a while.
+/// When all threads of a hanging process are observed for a while to find the one that hangs, a
+/// thread that has used less CPU time than this counts as idle.
 const NOTHING: Duration = Duration::from_millis(2);
 /// Maximum wall time for which the CPU time of a run's threads is observed to find the one that
 /// hangs.
 const LONGEST: Duration = Duration::from_millis(300);
 /// Wall time after which the search for a running thread ends if no thread has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
-/// Number by which the CPU time of the busiest thread is divided: each other thread that has used
-/// at least the quotient counts as running, too.
+/// A thread counts as running if it has used at least the CPU time of the busiest thread divided by
+/// this number.
 const RUNNING_DIVISOR: u32 = 4;
 /// Maximum length of a chain of threads, each of which waits for the next, that is followed to find
 /// the hanging thread.
@@ -122,10 +122,11 @@ impl Tracer<'_> {
 
 /// Time between two polls for ptrace events of a traced run.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Wall time after which a sleeping thread that the tracer wants to stop, and that does not stop,
+/// Wall time that a sleeping thread may take to stop when the tracer interrupts it; after that, it
 /// counts as stuck in the kernel.
 const STOP_TIME: Duration = Duration::from_secs(2);
-/// Wall time in which a thread that waits for a processor must stop when the tracer interrupts it.
+/// Longest wall time that the tracer waits until a thread that it interrupts has stopped; a thread
+/// that waits for a processor may need long. After that, stopping the thread fails.
 const SCHEDULED: Duration = Duration::from_secs(10);
 
 /// A thread stopped by ptrace, with the signal that it receives when it is resumed. It stays
@@ -138,7 +139,8 @@ pub(super) struct StoppedThread {
 }
 
 impl StoppedThread {
-    /// Resumes the thread and delivers the signal that it was about to receive.
+    /// Resumes the stopped thread, and delivers the signal at which it was stopped, if there was
+    /// one.
     pub fn resume(self) {
         resume(libc::PTRACE_CONT, self.tid, self.signal);
     }
@@ -172,8 +174,8 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// Stops the running thread `tid` by ptrace and returns it; events of other threads are handled
-    /// meanwhile.
+    /// Stops the running thread `tid` by ptrace and returns it; handles events of other threads in
+    /// the meantime.
     ///
     /// # Errors
     /// `ESRCH` where the thread is gone, `ECHILD` where all are, `ETIMEDOUT` where it does not
@@ -243,7 +245,8 @@ impl Scheduled {
     }
 }
 
-/// Reads a thread's CPU time from `/proc/TID/stat`, which counts in ticks of 10 ms.
+/// Reads from `/proc/TID/stat` the CPU time that a thread has used, which is counted in ticks of 10
+/// ms; `None` if the thread is gone.
 fn ticks(tid: Pid) -> Option<Duration> {
     let stat = proc_text(format!("/proc/{tid}/stat").as_ref())?;
     let rest = stat.get(stat.rfind(')')? + 2..)?;

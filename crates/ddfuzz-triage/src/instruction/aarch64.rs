@@ -35,14 +35,14 @@ pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64,
     Some((register(32)?, register(31)?, register(29)?))
 }
 
-/// Returns (return address, caller's stack pointer) of the call that the thread with these
-/// registers has just made; the return address is in the link register.
+/// Returns the return address and the caller's stack pointer of the call that the thread with these
+/// registers has just made. Never `None` on AArch64: the link register holds the return address.
 pub(crate) fn pushed_return(registers: &Registers, _memory: &mut dyn Memory) -> Option<(u64, u64)> {
     Some((registers.lr, registers.sp))
 }
 
-/// Returns the address to which a return instruction has just gone, where that still shows; always
-/// `None`, because the link register may have changed since.
+/// Returns the address to which a return instruction of the stopped thread has just gone; always
+/// `None`, because on AArch64 the link register may have changed since.
 pub(crate) fn popped_return(_: &Registers, _: &mut dyn Memory) -> Option<u64> {
     None
 }

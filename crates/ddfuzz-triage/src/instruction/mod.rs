@@ -36,7 +36,8 @@ pub(crate) enum CallTarget {
     Slot(u64),
 }
 
-/// Where control flow continues after a branch instruction.
+/// Where control flow continues after a branch instruction: always at one address, there or at the
+/// next instruction, at an unknown address, or nowhere in the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum Goes {

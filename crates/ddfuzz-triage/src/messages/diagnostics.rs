@@ -44,9 +44,9 @@ impl Diagnostics {
         Diagnostics::of_process(ended, said, |_| true)
     }
 
-    /// Parses the output `said` of a run for messages, as [`Diagnostics::of`] does, but takes a
-    /// report on stderr only if the process that died may have the sanitizer, as `may_have` tells;
-    /// any other process has printed the text itself.
+    /// Parses the output `said` of a run that ended with `ended`, as [`Diagnostics::of`] does. A
+    /// sanitizer's report on stderr counts only if `may_have` says that the process that died may
+    /// contain this sanitizer; otherwise the program has printed that text itself.
     pub fn of_process(
         ended: Ended,
         said: CrashMessages,
@@ -177,7 +177,7 @@ pub fn message(text: &str) -> Option<String> {
     (!kept.is_empty()).then(|| shortened(&kept, LONGEST))
 }
 
-/// Cuts a text to `most` characters, and puts `…` at the end if something was cut.
+/// Returns a text cut to `most` characters, with `…` at the end if something was cut.
 fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most - 1) {
         Some((end, last)) if end + last.len_utf8() < text.len() => format!("{}…", &text[..end]),
@@ -235,8 +235,8 @@ pub fn assertion(said: &str) -> Option<String> {
     Some(without_numbers(&rest[..end]))
 }
 
-/// Returns the last line of a text that is not blank, without the numbers in it; `None` if all
-/// lines are blank.
+/// Returns the last line of a text that is not blank, with its numbers taken out, so that it is the
+/// same in each run; `None` if all lines are blank.
 pub fn last_line(said: &str) -> Option<String> {
     said.lines()
         .rev()
@@ -244,7 +244,7 @@ pub fn last_line(said: &str) -> Option<String> {
         .map(without_numbers)
 }
 
-/// Largest number of characters of a line that is shown.
+/// Largest number of characters of the last line of stderr that messages show.
 const SHOWN: usize = 120;
 
 /// Returns the last line of stderr that is not blank, cut and without control characters, as
@@ -256,7 +256,8 @@ pub(crate) fn shown_line(stderr: &[u8]) -> Option<String> {
     Some(printable(last.trim()).chars().take(SHOWN).collect())
 }
 
-/// Removes decimal and `0x` numbers from a text, because they often are addresses or lengths.
+/// Returns a text without its decimal and `0x` numbers, because they often are addresses or
+/// lengths.
 pub fn without_numbers(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;

@@ -74,8 +74,9 @@ fn read(line: &str) -> Option<Abort> {
     assertion.then(|| plain(line))
 }
 
-/// Returns the type of the uncaught C++ exception from a line of an abort message, such as `… an
-/// instance of 'std::out_of_range'` or `… of type std::out_of_range: message`.
+/// Returns the type of the uncaught C++ exception that a line of an abort message names, such as `…
+/// an instance of 'std::out_of_range'` or `… of type std::out_of_range: message`; `None` if it
+/// names none.
 fn exception(line: &str) -> Option<String> {
     let instance = line.split_once("instance of '");
     let quoted = instance.and_then(|(_, rest)| Some(rest.rsplit_once('\'')?.0));

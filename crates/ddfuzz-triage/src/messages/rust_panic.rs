@@ -56,11 +56,13 @@ pub fn rust_panic(stderr: &[u8]) -> Option<RustPanic> {
 
 /// Message of the panic that follows one in a destructor during unwinding.
 const IN_DESTRUCTOR: &str = "panic in a destructor during cleanup";
-/// Message of the panic that follows one which leaves a function that cannot unwind.
+/// Message of the second panic that Rust reports when a first panic would leave a function that
+/// cannot unwind.
 const CANNOT_UNWIND: &str = "panic in a function that cannot unwind";
 
-/// Checks whether `thread`, as the message of a panic names a thread, can only mean one thread: the
-/// main thread, or one whose id is given. Several threads may have the same name.
+/// Returns true if `thread`, the name of a thread in a panic message, stands for one thread only:
+/// it is the main thread, or the thread's id is given. Otherwise several threads may have this
+/// name.
 fn is_one_thread(thread: &str) -> bool {
     thread.starts_with("'main'") || thread.ends_with(')')
 }

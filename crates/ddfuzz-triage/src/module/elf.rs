@@ -56,8 +56,9 @@ pub(crate) fn build_id(file: &[u8]) -> Option<Arc<str>> {
     id_of(&Elf::parse(file).ok()?)
 }
 
-/// Checks whether a program has a table of source lines whose file names stand in the file as they
-/// are: the section is there, and no section of that kind is compressed.
+/// Returns true if the source file names in a program's debug information can be found in the file
+/// as they are: it has a table of source lines, and neither that nor its table of names is
+/// compressed.
 pub(crate) fn has_plain_lines(file: &[u8]) -> bool {
     let Ok(elf) = ElfFile64::<Endianness, _>::parse(file) else {
         return false;

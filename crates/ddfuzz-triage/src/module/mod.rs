@@ -238,8 +238,8 @@ impl UnwindTables {
         tables
     }
 
-    /// Checks the index `.eh_frame_hdr`: `Some` if it is sorted and points into `.eh_frame`.
-    /// `gimli` assumes both: its subtractions overflow otherwise.
+    /// Checks the index `.eh_frame_hdr`: returns `Some` if it is sorted and points into
+    /// `.eh_frame`, else `None`. Without that, the subtractions of `gimli` overflow.
     fn has_sound_header(&self) -> Option<()> {
         let bases = self.bases();
         let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);

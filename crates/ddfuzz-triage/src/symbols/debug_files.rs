@@ -101,9 +101,9 @@ impl DebugFiles {
         DebugFiles { roots, fetched }
     }
 
-    /// Finds the debug file that is installed separately for the program at `path` and comes from
-    /// the same build; `None` where none is found. `program` has what the program's own file
-    /// contains and refers to.
+    /// Finds the file with debug information of the program at `path` that is installed apart from
+    /// the program and is of the same build; `None` where there is none. `program` has the build id
+    /// and the link to such a file in the program's own file.
     pub(super) fn of(&self, path: &Path, program: &Facts) -> Option<PathBuf> {
         let by_id = program.build_id.as_deref().map(|id| self.by_build_id(id));
         let by_link = program.link.as_deref().map(|link| self.by_link(path, link));

@@ -54,8 +54,9 @@ mod tests {
         }
     }
 
-    /// The symbol names a function in which each parameter has the type `A<T, T>`, where `T` is the
-    /// type of the parameter before. So each demangled type is twice as long as the one before it.
+    /// Tests that a symbol is returned as it is if its demangled name would be enormous. The symbol
+    /// names a function in which each parameter has the type `A<T, T>`, where `T` is the type of
+    /// the parameter before. So each demangled type is twice as long as the one before it.
     #[test]
     fn a_short_symbol_of_an_enormous_name_stays_mangled() {
         let types = [

@@ -196,7 +196,7 @@ fn version(path: &Arc<Path>) -> Version {
     (path.clone(), modified.ok())
 }
 
-/// The function that declares a variable, with its source file.
+/// The name and the source file of a function in which a variable is declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaring {
     /// Demangled name of the function that declares the variable; `None` where it is unknown.
@@ -334,9 +334,9 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
 const NEAR: u64 = 1024;
 
 /// Finds a source line for the code address `offset`, to which the compiler gave the line 0.
-/// Returns the innermost of the functions `levels` at the address, with the source line of the
-/// nearest instruction that belongs to the same inlined call; an instruction before the address has
-/// precedence. `None` if no such instruction is near.
+/// Returns the innermost of the functions `levels` at the address, with the line of the nearest
+/// instruction of the same call of that function; instructions before the address have precedence.
+/// `None` if there is none within [`NEAR`] bytes.
 fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
     let known = rows.ok()?.filter(|(.., location)| location.line.is_some());
@@ -385,7 +385,8 @@ fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
 const LONGEST_FUNCTION: u64 = 64 << 10;
 
 /// Returns the function that declares a variable in the source line `line`, among the function at
-/// `start` and those inlined into it: a declaration precedes the code that uses it.
+/// `start` and those inlined into it: a declaration precedes the code that uses it. `None` if no
+/// debug information describes the function.
 fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring> {
     let of = |level: &Level| Declaring {
         name: level.name.clone(),

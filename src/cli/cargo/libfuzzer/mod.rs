@@ -301,8 +301,9 @@ impl Flags {
         flags
     }
 
-    /// Returns why libFuzzer processes with these flags have ended, after `runs` runs in all and
-    /// the time `time`: because the limit on runs or on time was reached, or else by themselves.
+    /// Returns why libFuzzer processes that were started with these flags have ended, after `runs`
+    /// runs together and the time `time`: by their limit on runs or on time if it was reached, else
+    /// by themselves.
     pub fn ended_by(&self, runs: u64, time: Duration) -> EndedBy {
         if self.runs.is_some_and(|limit| runs >= limit) {
             EndedBy::Runs

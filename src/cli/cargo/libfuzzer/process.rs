@@ -224,7 +224,7 @@ pub struct FuzzerOutput {
     last: VecDeque<String>,
 }
 
-/// What stands in front of the path of a failing input in libFuzzer's output.
+/// Text in libFuzzer's output after which the path of a failing input follows.
 const WRITTEN: &[u8] = b"Test unit written to ";
 
 impl FuzzerOutput {
@@ -250,7 +250,8 @@ impl FuzzerOutput {
         is_named || self.exact_artifact.as_deref() == Some(path)
     }
 
-    /// Updates this state by `bytes`, one line that the libFuzzer process has printed to stderr.
+    /// Updates what is known of the libFuzzer process (its runs, its coverage, the failing inputs
+    /// that it has written) by `bytes`, one line that it has printed to stderr.
     fn take(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let line = text.as_ref();

@@ -51,8 +51,9 @@ impl SmallestFiles {
         all
     }
 
-    /// Adds the file with the index `at` to the list of the crash variant that its input belongs to
-    /// at present. Returns the index of that variant; `None` if the input did not crash.
+    /// Puts the file with the index `at` into the list of a crash variant: the one in which its
+    /// input has crashed, as is known now. Returns the index of that variant; `None` if the input
+    /// did not crash.
     fn add(&mut self, progress: &TriageState, at: usize) -> Option<usize> {
         let (_, outcome) = progress.outcomes.outcome(&progress.states[at])?;
         let files = self.files.entry(outcome.variant?).or_default();
@@ -61,8 +62,8 @@ impl SmallestFiles {
     }
 
     /// Returns the index of the smallest file of the crash variant with the index `variant`; `None`
-    /// if it has no file left. Files whose inputs belong to another variant now are removed on the
-    /// way.
+    /// if it has no file left. Takes files whose inputs belong to another variant by now off the
+    /// variant's list.
     fn least(&mut self, progress: &TriageState, variant: usize) -> Option<usize> {
         let files = self.files.get_mut(&variant)?;
         while let Some(Reverse((_, at))) = files.peek() {

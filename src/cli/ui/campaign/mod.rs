@@ -55,9 +55,9 @@ pub struct FullScreen {
 }
 
 impl FullScreen {
-    /// Shows the full screen of a campaign on the terminal of stderr; `None` if there is no
-    /// terminal, or if `output` is quiet or JSON. The quit key sets `stop` to true. `known` are the
-    /// groups that were found before this call of ddfuzz.
+    /// Shows the full screen of a campaign on the terminal of stderr, and returns it; `None` if
+    /// there is no terminal, or if `output` is quiet or JSON. The quit key sets `stop` to true.
+    /// `known` are the groups that were found before this call of ddfuzz.
     pub fn take(
         output: &Output,
         heading: Heading,

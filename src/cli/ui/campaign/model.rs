@@ -104,8 +104,8 @@ pub struct ScreenModel {
 }
 
 impl ScreenModel {
-    /// Creates the state of the full screen at the beginning of a campaign: overview page, no
-    /// groups.
+    /// Creates the state of the full screen as a campaign begins: the overview page, without
+    /// groups. `heading` says what is fuzzed and how, `palette` has the styles.
     pub fn new(heading: Heading, palette: Palette) -> ScreenModel {
         let clean = |text: &str| printable(text);
         ScreenModel {
@@ -190,7 +190,7 @@ impl ScreenModel {
         }
     }
 
-    /// Returns the content of the files of the group whose page is shown.
+    /// Returns what was read from the files (such as the log) of the group whose page is shown.
     pub fn detail(&mut self) -> &mut Detail {
         &mut self.detail
     }
@@ -449,9 +449,9 @@ impl Group {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Replaces the data of this crash group by the newer data `now`. Takes over only the number of
-    /// runs if the group has a minimized input and `now` is about another crash of the group,
-    /// without a smaller minimized input.
+    /// Replaces the data of this crash group by the newer data `now`. If the group has a minimized
+    /// input, and `now` is about another crash of the group without a smaller minimized input, only
+    /// the number of runs is taken over.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {
@@ -636,8 +636,9 @@ fn rate(first: &Sample, last: &Sample) -> Option<f64> {
     (time > 0).then(|| runs as f64 * 1000.0 / time as f64)
 }
 
-/// Returns the value at `x` on the line that connects `points`, given as (x, y) and sorted by x, by
-/// straight pieces. Before the first and after the last point, that point's y.
+/// Returns the y at `x` of the line that connects `points` (pairs of x and y, sorted by x) by
+/// straight pieces. Before the first and after the last point, returns that point's y; 0 without
+/// points.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let behind = points.partition_point(|(at, _)| *at < x);
     match (points.get(behind.wrapping_sub(1)), points.get(behind)) {

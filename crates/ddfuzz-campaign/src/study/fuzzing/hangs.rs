@@ -18,8 +18,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Greatest number of runs over their time limit, for one utility, that are repeated with a longer
 /// limit to tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
-/// If this many runs stopped at one position in the program have ended within a longer limit, later
-/// runs stopped there count as slow and are not repeated.
+/// If this many runs that exceeded the time limit at one position in the program have ended within
+/// a longer limit, later runs that exceed it there count as slow, and are not repeated.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
 /// What is known of one utility's runs over their time limit, by their position in the program:
@@ -43,12 +43,12 @@ struct HangSite {
 }
 
 impl Hangs {
-    /// Decides about a run of `input` that exceeded its time limit whether it hangs (true) or is
-    /// only slow (false). `crash` records at which position in the program the run was stopped. If
-    /// it is known of this position whether runs hang there, that decides; otherwise `subject` is
-    /// run again with a longer limit, and the result is recorded. False also if enough runs were
-    /// repeated already, or the program cannot be started. Returns `None`, and records nothing, if
-    /// `stop` turns true before that.
+    /// Decides whether a run of `input` that exceeded its time limit hangs (true) or is only slow
+    /// (false). It hangs if an earlier run that was stopped at the same position in the program,
+    /// which `crash` records, was found to hang. Else `subject` is run again with a longer limit,
+    /// and the result is recorded for the position; if enough runs were repeated already, or the
+    /// program cannot be started, the run counts as slow. `None`, and nothing recorded, if `stop`
+    /// ends the longer run.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],

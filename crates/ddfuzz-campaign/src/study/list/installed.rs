@@ -208,8 +208,8 @@ fn is_command(line: &[u8]) -> bool {
     folders.any(|one| folder == Some(one.as_bytes()))
 }
 
-/// Resolves links in the directory of `path`, but leaves the file's own name as it is. If `/bin` is
-/// a link to `/usr/bin`, packages may name either.
+/// Returns `path` with the links in its directories resolved; its own name stays. So two names of a
+/// file are equal where `/bin` is a link to `/usr/bin`, of which packages may name either.
 fn merged(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => folder

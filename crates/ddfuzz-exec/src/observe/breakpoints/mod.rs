@@ -23,7 +23,8 @@ const BREAKPOINT: u8 = 0xcc;
 /// Maximum number of breakpoints in one program.
 const MOST_SITES: usize = 1 << 18;
 
-/// An instruction of the program at which a breakpoint is set to observe comparisons.
+/// An instruction of the program at which a breakpoint is set to observe comparisons: a compare
+/// instruction, or the first one of a comparison callback.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
     /// A breakpoint at a compare instruction; holds the instruction and the width of its operands

@@ -31,8 +31,9 @@ pub(super) fn width(instruction: &Instruction) -> Option<usize> {
 }
 
 /// Returns the value of one operand, `width` bytes wide, of an instruction at which a thread has
-/// stopped; `None` if the operand is in memory that cannot be read. `bias`: the program's load
-/// address minus the address used for decoding.
+/// stopped; `None` if the operand is in memory that cannot be read. `bias` is added to addresses
+/// relative to the instruction: the program's load address minus the one for which `instruction`
+/// was decoded.
 pub(super) fn value(
     instruction: &Instruction,
     operand: u32,

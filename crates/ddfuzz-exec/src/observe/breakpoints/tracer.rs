@@ -13,10 +13,11 @@ use crate::tracing::{resume, seize_tree, wait};
 
 /// Maximum number of cases that are read of one `switch` statement.
 const CASES: u64 = 16;
-/// Limits on the hits of one breakpoint, as pairs (total, hits). The first pair applies whose
-/// `total` is above the number of hits of all breakpoints in the run so far: a breakpoint with more
-/// than `hits` hits of its own is removed. When no pair applies, each breakpoint is removed at its
-/// next hit. So loops do not displace what comes at the end of a run.
+/// Decides when a breakpoint that is hit often is removed, so that loops do not displace what comes
+/// at the end of a run. Each pair is (total, hits). The first pair applies whose `total` is larger
+/// than the number of hits of all breakpoints in the run so far: the breakpoint that is hit now is
+/// removed if it has more than `hits` hits of its own. When no pair applies, it is removed in any
+/// case.
 const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
 fn most_hits(hits: u32) -> u32 {
@@ -122,7 +123,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles the first stop of a new thread or process of the traced program.
+    /// Handles the first stop of a new thread or process of the traced program. If its parent has
+    /// announced it as a process, lets it run without breakpoints and untraced. Otherwise it stays
+    /// stopped until its parent says what it is.
     fn handle_start(&mut self, tid: Pid) {
         if self.forked.remove(&tid) {
             self.detach_unobserved(tid);
@@ -131,7 +134,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles the event by which a traced process announces a new thread or process.
+    /// Handles the event by which a traced process announces the new thread or process `tid`. A
+    /// process with memory of its own is left to run without breakpoints and untraced, from its
+    /// first stop on; a thread, which shares the memory, is traced.
     fn handle_fork(&mut self, tid: Pid, event: i32) {
         let waits = self.stopped.remove(&tid);
         match (event, waits) {
@@ -169,9 +174,9 @@ impl<'a> Tracer<'a> {
         resume(libc::PTRACE_CONT, tid, 0);
     }
 
-    /// Sets all breakpoints of the plan in the memory of the process, if the code in memory equals
-    /// the file's code. Returns the load address minus the address in the file; `None` if no
-    /// breakpoints were set.
+    /// Writes all planned breakpoints into the memory of the process `tid`, if the code in memory
+    /// equals that of the program file. Returns the load address minus the address in the file;
+    /// `None` if no breakpoints were set.
     fn set_all(&self, tid: Pid) -> Option<u64> {
         let bias = entry_of(tid)?.wrapping_sub(self.plan.entry);
         let memory = open_memory(tid)?;
@@ -191,10 +196,10 @@ impl<'a> Tracer<'a> {
         Some(bias)
     }
 
-    /// Handles a stop of the thread `tid` by SIGTRAP: at a breakpoint, records the comparison, or
-    /// removes the breakpoint if it was hit too often, and returns true; returns false if the
-    /// signal has another cause. No instruction begins one byte after a breakpoint, so nothing else
-    /// stops there.
+    /// Handles a stop of the thread `tid` by SIGTRAP. Returns true if a breakpoint has caused it:
+    /// then records the comparison or, if the breakpoint was hit too often, removes it. Returns
+    /// false if the signal has another cause. The breakpoint is known by its address, one byte
+    /// before the program counter.
     fn hit(&mut self, tid: Pid) -> bool {
         let (Some(bias), Ok(mut registers)) = (self.bias, ptrace::getregs(tid)) else {
             return false;
@@ -252,9 +257,10 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Emulates a comparison callback at whose first instruction a thread has stopped: records the
-    /// operands and lets the thread return at once, since the callback does nothing else. Returns
-    /// false if the return address cannot be read.
+    /// Emulates a comparison callback at whose first instruction the thread `tid` has stopped:
+    /// records the operands, which are in its registers as the callback's `kind` says, and lets it
+    /// return at once, since the callback does nothing else. Returns false if the return address
+    /// cannot be read.
     fn call(
         &mut self,
         kind: HookKind,

@@ -46,9 +46,9 @@ pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> 
     )
 }
 
-/// Generates the C source text of a table with one row for each compiler flag (sanitizer, debug
-/// assertions) without which the program cannot show the crash. The row has the flag and the texts
-/// by which the test finds out whether the program's file was compiled with it.
+/// Generates the C source text of a table of compiler flags (sanitizer, debug assertions) without
+/// which the program cannot show the crash. A row has the flag, and texts of which one is in each
+/// program that was compiled with it; the exported test looks for them in the program's file.
 fn needs_table(of: &Reproducer) -> String {
     let mut table = String::from(
         "\n// One of these texts stands in programs that were compiled so.\n\

@@ -162,9 +162,9 @@ fn statuses(of: &Reproducer) -> Vec<i32> {
     all
 }
 
-/// Returns the CPU time limit in ms that an exported test of a hang sets: that of the recorded run,
-/// plus the time that the program needs to start, which is longer if it is `sanitized`. `None` for
-/// other groups.
+/// Returns the CPU time limit in ms that an exported test of a hang sets: the limit of the recorded
+/// run plus the time in which the program starts, which is longer with a sanitizer (`sanitized`).
+/// `None` for groups of other failures.
 fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
     let limit = u64::try_from(of.limits.cpu.as_millis()).unwrap_or(u64::MAX);
     (of.kind.of_limits(&of.class) == Kind::Hang)

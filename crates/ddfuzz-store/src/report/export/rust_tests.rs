@@ -248,7 +248,8 @@ fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
     format!(
         r#"
-/// Options of sanitizers, as their environment variables have them.
+/// Options of sanitizers, in the form `name=value:name=value` of their environment variables, that
+/// an exported test sets.
 const OPTIONS: &str = {};
 
 /// Appends `OPTIONS` to the variables of sanitizers; of an option given twice the last one counts.
@@ -292,8 +293,8 @@ const LACKS: &str = r#"    let lacks = lacking(&program);
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
 "#;
 
-/// Rust statements of a generated test that fail if the test itself, with the function that it
-/// calls, cannot show the crash.
+/// Rust statements of a generated test that calls a function of the crate: they fail if the test
+/// program was compiled without a sanitizer or check that is needed to show the crash.
 const CALL_LACKS: &str = r#"    let lacks = lacking(Path::new("/proc/self/exe"));
     assert!(lacks.is_none(), "cannot tell: compile this test with {}", lacks.unwrap_or_default());
 "#;

@@ -79,7 +79,8 @@ fn judge(needed: &[String]) -> String {
     format!("{JUDGE}{lines}exit 1\n")
 }
 
-/// Where an interestingness test takes its input from.
+/// Where an interestingness test takes its input from: its argument, else a file, else stdin; or
+/// only a file in the current directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputSource {
     /// The test takes its input from its first argument; without an argument, from a file in the

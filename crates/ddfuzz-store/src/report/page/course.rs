@@ -29,8 +29,8 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// Computes the course of a minimization (sizes of the best input and phases over the executed
-    /// tests) from its log; `None` if the log's first line is missing.
+    /// Computes the curve of a minimization from its log: the size of the best input after each
+    /// executed test, and which pass made which tests. `None` if the log's first line is missing.
     pub(super) fn of(log: &Log) -> Option<Course> {
         let lines = log.lines.iter().map(|(_, line)| line);
         let history = MinimizationHistory::of(log.start.as_ref()?, lines);
@@ -147,9 +147,9 @@ fn phases(log: &Log, history: &MinimizationHistory) -> Vec<PhaseReport> {
     phases
 }
 
-/// Joins the shortest phases (stretches of tests made by one pass) with the phase before each, or
-/// the first phase with the one after it, until at most [`MOST_PHASES`] are left. The name of a
-/// joined phase lists up to three passes.
+/// Returns the phases (stretches of tests made by one pass) joined to at most [`MOST_PHASES`]: the
+/// shortest ones are joined with the phase before each, or the first phase with the one after it.
+/// The name of a joined phase lists up to three passes.
 fn joined(phases: Vec<PhaseReport>) -> Vec<PhaseReport> {
     // The log of somebody else may have one for each test.
     let together = phases.len().div_ceil(MOST_JOINED).max(1);

@@ -101,8 +101,8 @@ pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns true if the pieces, put together, are exactly the text `minimized`. Their sizes are
-/// compared first: somebody else may have written the log, and its pieces may repeat a part of the
+/// Returns true if `pieces` (ranges of the text `original`, and new bytes), joined, are the text
+/// `minimized`. Compares the sizes first: a log that somebody else wrote may repeat parts of the
 /// original without end.
 fn make(pieces: &[Piece], original: &[u8], minimized: &[u8]) -> bool {
     let sizes = pieces.iter().map(Piece::len);
@@ -164,8 +164,8 @@ fn change(start: u64, end: u64, with: &[u8]) -> Option<(usize, usize, &[u8])> {
     (start <= end).then_some((start, end, with))
 }
 
-/// A reader of the pieces of an input, from beginning to end, that is used to apply an edit to
-/// them.
+/// A reader that goes once through the pieces of an input, from beginning to end, to copy those
+/// that an edit keeps.
 struct Source<'a> {
     /// The pieces of the input that the reader has not yet read to their end.
     pieces: &'a [Piece],
@@ -176,9 +176,9 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Reads the pieces from the present position up to the position `to` of the input, in bytes,
-    /// and appends what it has read to `kept`, if given. `None` if `to` is after the end of the
-    /// input or before the present position.
+    /// Moves the reader of the input's pieces (ranges of the original, and new bytes) from the
+    /// present position up to the position `to`, in bytes. Appends the pieces in between to `kept`,
+    /// if given. `None` if `to` is after the end of the input.
     fn take(&mut self, to: usize, mut kept: Option<&mut Vec<Piece>>) -> Option<()> {
         if to < self.at {
             return None;

@@ -173,10 +173,9 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
     })
 }
 
-/// Reads the summaries of all groups of crashes, hangs and memory blow-ups in the output directory,
-/// from which those are chosen that the report on the campaign shows. Groups without a stored input
-/// are left out. The order is that of the report: by kind, then the most severe and the most
-/// frequent first.
+/// Reads the summaries of all groups of crashes, hangs and memory blow-ups in the output directory
+/// that have a stored input. The report on a campaign chooses from them the groups that it shows.
+/// They are in the report's order: by kind, then the most severe and the most frequent first.
 fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
     let mut all = Vec::new();
     let builds = reader.campaigns()?.last_builds();

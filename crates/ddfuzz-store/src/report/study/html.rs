@@ -263,7 +263,8 @@ pub(in crate::report) fn link(from: &Path, to: &Path) -> String {
     link
 }
 
-/// Splits an absolute path into its names; `..` removes the name before it, as in a browser.
+/// Splits an absolute path into the names of its folders and file. Each `..` removes the name
+/// before it, as a browser does, whatever links the path has.
 fn names(path: &Path) -> Vec<&[u8]> {
     let mut names = Vec::new();
     for component in path.components() {

@@ -259,8 +259,9 @@ impl Row {
         row
     }
 
-    /// Adds to the row the result of its utility in a further campaign. The label and note of that
-    /// result, if it has a label, replace earlier ones.
+    /// Adds the utility's result `record` of a further campaign to the row. If the record has a
+    /// label (why the utility was not run, or what it did without input), that label and its note
+    /// replace those of the row.
     fn take(&mut self, record: &UtilityRecord) {
         self.place = self.place.min(record.place);
         if record.label.is_some() {
@@ -460,7 +461,8 @@ impl Summary {
     }
 }
 
-/// Summarizes all rows of utilities, separately for each machine if a utility was run on several.
+/// Returns a summary of all rows of utilities, or one for each machine if a utility was run on
+/// several.
 pub fn summaries(rows: &[Row]) -> Vec<Summary> {
     let names: BTreeSet<&str> = rows.iter().map(|row| row.utility.as_str()).collect();
     let on_hosts: BTreeSet<(&str, &str)> = (rows.iter())

@@ -225,7 +225,7 @@ pub(super) fn word(text: &str) -> Option<String> {
     (!word.is_empty()).then(|| word.to_owned())
 }
 
-/// Joins the words of a text by dashes, and leaves out all characters other than letters and
+/// Returns the words of a text joined by dashes, without all characters other than letters and
 /// digits.
 fn dashed(text: &str) -> String {
     let words = text

@@ -243,8 +243,9 @@ impl Reading {
         }
     }
 
-    /// Returns the kind of error named in `line`, if this is the summary at the end of the
-    /// sanitizer's report, and the report's first line has not told the kind already; else `None`.
+    /// Returns the kind of error that `line`, the summary at the end of a sanitizer's report,
+    /// names. `None` if the line is no summary, or if the first line of the report has already told
+    /// the kind.
     fn summary(&self, line: &str) -> Option<String> {
         let rest = line.strip_prefix("SUMMARY: ").filter(|_| self.guessed)?;
         let (_, rest) = rest.split_once("Sanitizer: ")?;
