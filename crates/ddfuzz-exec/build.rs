@@ -135,15 +135,16 @@ const TARGET_FLAGS: [&str; 11] = [
     "-Wextra",
 ];
 
-/// The compiler flag for variants of the bundled targets that count the code locations that they
-/// pass (`targets/counted.c`).
+/// The compiler flag for those builds of the bundled targets that count the code locations that
+/// they pass (`targets/counted.c`).
 const COUNTED: &str = "-fsanitize-coverage=trace-pc";
-/// Compiler flag that sets the number of coverage counters in the counted variants of the bundled
-/// targets: enough for the largest target.
+/// Compiler flag that sets the number of coverage counters in the builds of the bundled targets
+/// that have them: enough for the largest target.
 const PLACES: &str = "-DDDFUZZ_PLACES=1024";
 
-/// Variants in which each bundled target is compiled: the suffix of the program's name, and the
-/// compiler flags that are added to `TARGET_FLAGS`.
+/// The builds that are made of each bundled target (with the bug or without, with coverage counters
+/// or without): the suffix of the program's name, and the compiler flags that are added to
+/// `TARGET_FLAGS`.
 const VARIANTS: [(&str, &[&str]); 4] = [
     ("", &[]),
     ("-fixed", &["-DDDFUZZ_FIXED"]),
@@ -191,7 +192,9 @@ fn start_counters(object: &Path) -> Child {
     start("the counters of bundled targets", &mut command)
 }
 
-/// Starts compiling one variant of the bundled target `name` to the file `program`.
+/// Starts compiling one build of the bundled target `name`, with the compiler flags `flags`, to the
+/// file `program`, and returns the compiler's process. `counters`: the object file of the coverage
+/// counters; `None` for a build without.
 fn start_target(name: &str, flags: &[&str], counters: Option<&Path>, program: &Path) -> Child {
     let mut command = compiler();
     command
@@ -252,7 +255,7 @@ fn pack_targets(out: &Path) {
     fs::write(out.join("bundled.rs"), list).expect("OUT_DIR is writable");
 }
 
-/// Compresses bytes as a file of the format `.lzma`.
+/// Returns bytes compressed as a file of the format `.lzma`.
 fn compressed(bytes: &[u8]) -> Vec<u8> {
     let size = u32::try_from(bytes.len()).expect("a target has some 100 KB");
     let mut options = LzmaOptions::with_preset(6);

@@ -127,8 +127,8 @@ impl SeedArgs {
         (&self.seeds, &self.dict)
     }
 
-    /// Reads the seeds of at most `max_len` bytes, and the dictionary words that the mutator
-    /// inserts into inputs.
+    /// Reads and returns the seeds of at most `max_len` bytes, and the dictionary words that the
+    /// mutator inserts into inputs.
     pub fn read(
         &self,
         target: &Target,

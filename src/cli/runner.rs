@@ -162,7 +162,8 @@ struct Corpus {
 /// Decides by the flags on the user's command line how libFuzzer is run, and where it stores new
 /// inputs. If there is a limit on time or runs, libFuzzer is started again after each crash.
 /// Without a limit, it ends with the first crash, as users of cargo-fuzz expect, and so it does if
-/// a flag names one file for all crashes.
+/// a flag names one file for all crashes. Returns the plan, by which libFuzzer is started, and the
+/// directory for new inputs.
 fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
@@ -357,8 +358,8 @@ pub fn print_last(text: &str, failed: bool) {
     }
 }
 
-/// Starts a helper process that outlives this one, and prints the text when the process `pid` has
-/// ended, or after a minute.
+/// Starts a helper process that outlives this one: it prints `text` on stderr when the process
+/// `pid` has ended, or after a minute.
 fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     let mut printer = process::Command::new(std::env::current_exe()?)
         .arg(PRINT_AFTER)

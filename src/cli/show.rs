@@ -201,7 +201,8 @@ pub fn incomplete_group(out: &Path, group: &IncompleteGroup, done: &str) -> Stri
     )
 }
 
-/// Says which files of a group are missing or damaged, so that the group has no complete input.
+/// Returns words that say which files of a group are missing or damaged, so that the group has no
+/// complete input.
 pub fn what_is_missing(group: &IncompleteGroup) -> &'static str {
     match (group.has_originals, group.has_reproducers) {
         (true, false) => "each crash.json is missing or damaged",

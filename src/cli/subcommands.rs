@@ -91,7 +91,7 @@ impl CommandLine {
         }))
     }
 
-    /// Converts a parsed call to its output settings and a function that runs it.
+    /// Returns the output settings of a parsed call, and a function that runs the call.
     pub fn understand(&self, matches: &ArgMatches) -> Result<(Output, Job), clap::Error> {
         let common = CommonArgs::from_arg_matches(matches)?;
         let called = matches.subcommand().and_then(|(name, below)| {
@@ -103,9 +103,9 @@ impl CommandLine {
     }
 }
 
-/// Moves the options under the headings in `RARE` to the end of a command's help. Each of them is
-/// modified without effect: clap lists modified options last, and headings in the order of their
-/// first options.
+/// Returns `command` with the options under the headings in `RARE` at the end of its help. Each of
+/// them is modified without effect: clap lists modified options last, and headings in the order of
+/// their first options.
 fn with_rare_options_last(command: Command) -> Command {
     let is_rare = |arg: &&Arg| {
         arg.get_help_heading()

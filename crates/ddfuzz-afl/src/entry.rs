@@ -5,7 +5,8 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::TrimSearch;
 
-/// The question that the next run of the target by AFL++ answers for the trimming.
+/// Which question of the trimming the next run by AFL++ answers: whether the unchanged queue entry
+/// has the same coverage again, or whether the search's candidate has it. Or that no run is needed.
 enum Asked {
     /// The next run tells whether the unchanged queue entry has the same coverage again. If it has
     /// not (the outcome is not FAIL), the trimming ends.

@@ -73,8 +73,8 @@ impl TrimSearch {
 }
 
 impl Default for TrimSearch {
-    /// Returns the search algorithm `blocks`, which deletes blocks of decreasing size like AFL's
-    /// own trimming, followed by [`Subset`].
+    /// Returns the search algorithm `blocks`, which deletes ranges of bytes of decreasing size like
+    /// AFL's own trimming, followed by [`Subset`].
     fn default() -> TrimSearch {
         TrimSearch(BY_NAME[0].1)
     }
@@ -101,7 +101,8 @@ impl Blocks {
     /// Name of this search algorithm in messages and in the environment variable that selects it.
     pub const NAME: &'static str = "blocks";
 
-    /// Starts the search that deletes blocks, over a queue entry of `len` bytes.
+    /// Starts the search that deletes ranges of bytes, the largest first, over a queue entry of
+    /// `len` bytes.
     pub fn new(len: usize) -> Blocks {
         Blocks {
             best: Config::all(len),

@@ -24,8 +24,8 @@ impl Settings {
     /// for each queue entry.
     pub const STEPS: &str = "DDFUZZ_AFL_STEPS";
 
-    /// Reads the settings from an environment; `get` returns the value of a variable. Also returns
-    /// a message for each invalid value, whose default is used instead.
+    /// Returns the settings that environment variables give; `get` returns the value of one. The
+    /// second result has a message for each invalid value, whose default is used instead.
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
@@ -67,13 +67,13 @@ fn no_count(count: &OsStr) -> String {
     )
 }
 
-/// AFL's own trimming begins with blocks of the entry's length, rounded up to a power of two,
-/// divided by this number (`TRIM_START_STEPS` in its `config.h`).
+/// The first ranges of bytes that AFL's own trimming deletes have the size of the entry, rounded up
+/// to a power of two, divided by this number (`TRIM_START_STEPS` in its `config.h`).
 const FIRST_DIVISOR: usize = 16;
-/// AFL's own trimming ends with blocks of the entry's length, rounded up to a power of two, divided
-/// by this number (`TRIM_END_STEPS`), but at least [`MIN_BLOCK`] bytes.
+/// The last ranges of bytes that AFL's own trimming deletes have the size of the entry, rounded up
+/// to a power of two, divided by this number (`TRIM_END_STEPS`), but at least [`MIN_BLOCK`] bytes.
 const LAST_DIVISOR: usize = 1024;
-/// Smallest block that AFL's own trimming deletes, in bytes (`TRIM_MIN_BYTES`).
+/// Size of the smallest range of bytes that AFL's own trimming deletes (`TRIM_MIN_BYTES`).
 const MIN_BLOCK: usize = 4;
 
 /// The default number of steps (executions) is that of AFL's own trimming times this number, plus
@@ -83,8 +83,8 @@ const FACTOR: u32 = 2;
 /// makes none for the smallest entries.
 const EXTRA_STEPS: u32 = 16;
 
-/// Returns the sizes of the blocks that AFL's own trimming deletes from an entry of `len` bytes, in
-/// order.
+/// Returns the sizes, in bytes, of the ranges of bytes that AFL's own trimming deletes from an
+/// entry of `len` bytes, in the order in which it does.
 pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
     let rounded = len.next_power_of_two();
     let first = (rounded / FIRST_DIVISOR).max(MIN_BLOCK);

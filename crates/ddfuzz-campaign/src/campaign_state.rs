@@ -71,7 +71,9 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     }
 }
 
-/// What a campaign learns of the groups in its output directory when it opens the directory.
+/// The groups in a campaign's output directory, as read when the directory is opened: the stored
+/// inputs of those that were found on the campaign's target, and the major keys of all groups of
+/// crashes and of those that were found on other targets only.
 #[derive(Default)]
 struct StoredGroups {
     /// The stored inputs of each group that were found on the campaign's target.

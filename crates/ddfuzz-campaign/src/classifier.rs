@@ -361,7 +361,8 @@ impl SuspectClassifier {
     }
 
     /// Submits a suspect that did not fail again, or cannot be classified now, to the crash sink as
-    /// a flaky crash. Drops it if the fuzzer does not tell how its run ended.
+    /// a flaky crash. Drops it if the fuzzer does not tell how its run ended. Returns what became
+    /// of it.
     pub(crate) fn submit_unclassified<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -468,8 +469,9 @@ impl FailedRunSlot {
         lock(&self.0).ended
     }
 
-    /// Replaces the crash snapshots in the slot, which are valid only until the executor's next
-    /// run, by copies that stay valid. Fails when there is no memory for the copies.
+    /// Replaces the crash snapshots of the failed run in the slot, which are valid only until the
+    /// executor's next run, by copies that stay valid. Fails when there is no memory for the
+    /// copies.
     pub(crate) fn keep_copies(&self) -> std::io::Result<()> {
         let mut failed = lock(&self.0);
         if let Some(copies) = &failed.copies {
@@ -478,8 +480,8 @@ impl FailedRunSlot {
         Ok(())
     }
 
-    /// Takes the observations of the failed run out of the slot (a place for those of one run),
-    /// which is empty then.
+    /// Removes the observations of the failed run from the slot (a place for those of one run),
+    /// which is empty then, and returns them.
     pub(crate) fn take(&self) -> FailedRun {
         std::mem::take(&mut *lock(&self.0))
     }

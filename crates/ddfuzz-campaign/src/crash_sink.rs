@@ -95,7 +95,8 @@ pub trait StoreWriter: Send {
         None
     }
 
-    /// Stores a crash, its record and its input in its group ([`Store::file`]).
+    /// Stores a crash, its record and its input in its group ([`Store::file`]). Returns where, and
+    /// whether its keys are new.
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError>;
 
     /// Writes or replaces the reproducer (minimized input) of an entry

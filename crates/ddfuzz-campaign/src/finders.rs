@@ -99,8 +99,9 @@ impl Nearness {
 }
 
 impl Finders {
-    /// Determines which failures in the directory of `reader` count as found on the target `now`.
-    /// `all`: the campaigns of the directory. In a study, each failure has its own target; `now` is
+    /// Determines which failures in the directory of `reader` count as found on the target `now`:
+    /// those of the campaigns whose target is nearest to `now` ([`Nearness`]: program, arguments,
+    /// environment). `all`: the campaigns of the directory. In a study, each failure has its own target; `now` is
     /// then `None`, and all failures count. `shares`: whether failures of other campaigns count if
     /// triage has found the same crash of the same content.
     fn of(
@@ -139,7 +140,7 @@ impl Finders {
         Ok(finders)
     }
 
-    /// Determines which failures in the directory of `reader` count as found on the target of the
+    /// Returns which failures in the directory of `reader` count as found on the target of the
     /// campaign `id`. `all` are the campaigns of this directory.
     pub(crate) fn of_campaign(
         reader: &Reader,
@@ -150,7 +151,7 @@ impl Finders {
         Finders::of(reader, all, own.and_then(|own| own.target.as_ref()), false)
     }
 
-    /// Determines which failures of the directory of `reader` count as found on `target`: those of
+    /// Returns which failures of the directory of `reader` count as found on `target`: those of
     /// campaigns on it, and those that the journal of triage records for such a campaign.
     ///
     /// # Errors

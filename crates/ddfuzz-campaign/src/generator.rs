@@ -325,7 +325,8 @@ impl RandomBytes {
         }
     }
 
-    /// Fills `buffer` with the next bytes of `block`, which has at least as many.
+    /// Copies the next unused random bytes to `buffer` until it is full. The caller makes sure that
+    /// the present block of random bytes has that many left.
     fn take(&mut self, buffer: &mut [u8]) {
         let at = BLOCK - self.left;
         buffer.copy_from_slice(&self.block[at..at + buffer.len()]);

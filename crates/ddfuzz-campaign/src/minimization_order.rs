@@ -21,8 +21,9 @@ use ddfuzz_triage::{Found, Triager, Verdict};
 /// divided by this number.
 const SIZE_DIVISOR: u64 = 10;
 
-/// How urgent it is to minimize an entry (a stored failing input); the most urgent variant comes
-/// first.
+/// How urgent it is to minimize an entry (a stored failing input), the most urgent first: founders
+/// of groups of crashes, inputs that may give smaller results, hangs, memory blow-ups, and last
+/// further minor keys of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// The entry is the founder (first finding) of a group of crashes, and a run of the fuzzer

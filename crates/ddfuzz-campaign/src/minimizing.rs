@@ -279,9 +279,9 @@ impl Minimizing {
         self.minimize_started(None, input, held, journal, options)
     }
 
-    /// Minimizes `input` as [`Minimizing::minimize`] does, but uses the target `started`, if given,
-    /// instead of starting one; a started target whose limits are not those of the search is
-    /// dropped.
+    /// Minimizes `input`, and returns the result, as [`Minimizing::minimize`] does, but uses the
+    /// target `started`, if given, instead of starting one; a started target whose limits are not
+    /// those of the search is dropped.
     ///
     /// # Errors
     /// As [`Minimizing::minimize`].

@@ -343,7 +343,7 @@ impl ChangeSet {
         Ok(found)
     }
 
-    /// Gathers the facts by which a search orders and divides the changes: their groups (directory,
+    /// Returns the facts by which a search orders and divides the changes: their groups (directory,
     /// file, commit, function), the identifiers in their lines, and which change probably requires
     /// which. `commit_of` has the result of [`commits`](ChangeSet::commits), or is empty.
     ///

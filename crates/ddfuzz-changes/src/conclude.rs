@@ -194,9 +194,10 @@ struct Proof {
     alternates: bool,
 }
 
-/// Returns the log lines of the tests that support the claim: of each version in `premises`, unless
-/// its test had the outcome by which it refutes the claim. A version that was tested once is tested
-/// once more; if only the second test refutes the claim, neither counts, and the result says that
+/// Returns the log lines of the tests that support the claim, one for each version in `premises`. A
+/// version without a test, or whose test had the outcome that refutes the claim, has none, which is
+/// no error: the caller compares the numbers. A version that was tested once is tested once more;
+/// if only the second test refutes the claim, it has no line either, and the result says that
 /// outcomes alternate. `candidate` makes the candidate of a version.
 fn prove(
     session: &mut Session<'_>,

@@ -20,7 +20,8 @@ use crate::workbench::Report;
 /// with the found changes after it; all tests of a version must have the same outcome.
 pub(crate) const TIMES: usize = 3;
 
-/// What the search for failure-inducing changes shall find.
+/// What the search for failure-inducing changes shall find: a minimal set of changes with which the
+/// old version fails, or a minimal difference between a version that passes and one that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Find a minimal set of changes with which the old version fails.
@@ -220,10 +221,10 @@ pub(crate) struct SetResult {
     pub passing: Config,
 }
 
-/// Searches the changes of `set` that cause the failure. The changes are applied to the commit
-/// `on`, and the changes `later` of other sets after them. For [`Goal::Cause`], minimizes the set;
-/// for [`Goal::Difference`], isolates a minimal difference in it. `commit_of` has the commit of
-/// each change, or is empty where there are no commits.
+/// Searches the changes of `set` that cause the failure, and returns the result. The changes are
+/// applied to the commit `on`, and the changes `later` of other sets after them. For
+/// [`Goal::Cause`], minimizes the set; for [`Goal::Difference`], isolates a minimal difference in
+/// it. `commit_of` has the commit of each change, or is empty where there are no commits.
 pub(crate) fn search(
     session: &mut Session<'_>,
     goal: Goal,

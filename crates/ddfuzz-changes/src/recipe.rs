@@ -76,7 +76,7 @@ pub enum TestKind {
 }
 
 impl TestKind {
-    /// Compiles the regular expression `text`, which the output of a failing test must match.
+    /// Returns the regular expression `text`, compiled: the output of a failing test must match it.
     ///
     /// # Errors
     /// If the regular expression is invalid.

@@ -154,8 +154,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// Explains why a cleanup left out a file: kept files reach all of its `features`. Names up to
-    /// three of them, and says how many more there are.
+    /// Returns an explanation why a cleanup left out a file: kept files reach all of its
+    /// `features`. Names up to three of them, and says how many more there are.
     fn covered(&self, view: &JournalView, features: &Features) -> Result<String, CleanError> {
         let mut left = features.clone();
         let others = made(&self.reached, || reached_by_kept(view, self.result))?;
@@ -236,9 +236,8 @@ fn reached_by_kept<'a>(
     Ok(all)
 }
 
-/// Explains what a cleanup did with `file`, which no longer exists. Only kept files, and examples
-/// of unreadable ones, are recorded by name; for any other file the explanation says that nothing
-/// is known.
+/// Returns what a cleanup did with `file`, which no longer exists. Only kept files, and examples of
+/// unreadable ones, are recorded by name; for any other file the result says that nothing is known.
 fn gone(result: &CleanResult, file: &Path) -> Fate {
     if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
         return Fate::new(

@@ -9,14 +9,16 @@ use ddfuzz_delta::{Full, NotFailing, Outcome, Search, ddmin, lines};
 const CONFIG: &[u8] =
     b"name = demo\n\n[server]\nport = 80800\nhost = localhost\n\n[log]\nlevel = 3\n";
 
-/// Parses the port number in a configuration. The bug: a number above 65535 is an error.
+/// Parses the port number in a configuration; `None` if it has none. The bug: a number above 65535
+/// is an error.
 fn port(text: &[u8]) -> Result<Option<u16>, std::num::ParseIntError> {
     let text = String::from_utf8_lossy(text);
     let found = text.lines().find_map(|line| line.strip_prefix("port = "));
     found.map(str::parse).transpose()
 }
 
-/// Tests a text: FAIL if its port number is too large, UNRESOLVED after another parse error.
+/// Returns the outcome of testing a text: FAIL if its port number is too large, UNRESOLVED after
+/// another parse error.
 fn test(text: &[u8]) -> Outcome {
     match port(text).map_err(|error| *error.kind()) {
         Err(std::num::IntErrorKind::PosOverflow) => Outcome::Fail,

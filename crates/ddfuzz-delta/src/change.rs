@@ -187,8 +187,9 @@ fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
     found
 }
 
-/// Cuts a large change into pieces that are small enough to compare byte by byte: its removed and
-/// its inserted bytes are cut into the same number of pieces, which are paired in order.
+/// Returns a large change cut into pieces that are small enough to compare byte by byte: its
+/// removed and its inserted bytes are cut into the same number of pieces, which are paired in
+/// order.
 fn pieces(change: &Change) -> impl Iterator<Item = Change> {
     let differing = change.at.len().max(change.with.len());
     let times_larger = differing.div_ceil(IN_LARGE_PIECES).max(1);

@@ -5,7 +5,8 @@ use lzma_rust2::LzmaReader;
 use std::io::Read;
 use std::sync::OnceLock;
 
-/// A bundled target in its variants, with its dictionary and seeds, compressed.
+/// A bundled target as embedded in ddfuzz: its programs (with the bug, without it, …), dictionary
+/// and seeds, compressed together.
 struct Archive {
     /// Name of the bundled target.
     name: &'static str,
@@ -68,25 +69,25 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Returns the ELF file of a bundled program, which reads the file named by its argument, or stdin;
-/// `None` if there is no such program. Variants with [coverage counters](counted) are included.
+/// `None` if there is no such program. Also finds builds with [coverage counters](counted).
 pub fn program(name: &str) -> Option<&'static [u8]> {
     let (archive, variant) = find(name)?;
     Some(files(archive)[variant])
 }
 
-/// Suffix of the names of bundled programs that have coverage counters: the program `ul` is
-/// `ul-counted` in this variant.
+/// Suffix of the names of bundled programs that have coverage counters: `ul-counted` is the build
+/// of `ul` with counters.
 pub(crate) const COUNTED: &str = "-counted";
 
-/// Returns the name of the variant of the bundled program `name` that has coverage counters:
-/// `ul-counted` for `ul`; `None` if there is no such variant. The variant has the same bugs at
+/// Returns the name of the build of the bundled program `name` that has coverage counters:
+/// `ul-counted` for `ul`; `None` if there is no such build. It has the same bugs as `name`, at
 /// other addresses.
 pub fn counted(name: &str) -> Option<String> {
     let counted = format!("{name}{COUNTED}");
     find(&counted).is_some().then_some(counted)
 }
 
-/// Returns the seed inputs of the bundled target `name` or of its fixed variant (`corpora/` in the
+/// Returns the seed inputs of the bundled target `name`, with or without its bug (`corpora/` in the
 /// source); empty if there is no such target.
 pub fn seeds(name: &str) -> &'static [&'static [u8]] {
     find(name).map_or(&[], |(archive, _)| &files(archive)[SUFFIXES.len() + 1..])
@@ -99,7 +100,7 @@ pub fn dictionary(name: &str) -> Option<&'static [u8]> {
 }
 
 /// Finds the bundled program `name`: returns the index of its archive in `ARCHIVES`, and the index
-/// of its variant in `SUFFIXES`; `None` if there is no such program.
+/// of its build in `SUFFIXES`; `None` if there is no such program.
 fn find(name: &str) -> Option<(usize, usize)> {
     ARCHIVES.iter().enumerate().find_map(|(index, archive)| {
         let suffix = name.strip_prefix(archive.name)?;

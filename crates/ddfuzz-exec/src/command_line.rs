@@ -158,8 +158,8 @@ impl CommandLine {
         flags.chain([allocation.into()]).collect()
     }
 
-    /// Adds libFuzzer's flags for running one input, and an input file (`@@`) as the last argument:
-    /// without a file, libFuzzer's `main` would start fuzzing.
+    /// Returns this command line with libFuzzer's flags for running one input, and with an input
+    /// file (`@@`) as the last argument: without a file, libFuzzer's `main` would start fuzzing.
     fn for_fuzzer(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.extend(flags);
@@ -168,8 +168,8 @@ impl CommandLine {
         self
     }
 
-    /// Adds flags for libFuzzer's `main`, before the user's, which take precedence. Without the
-    /// flags, libFuzzer's signal handlers turn crashes into exit statuses.
+    /// Returns this command line with flags for libFuzzer's `main` before the user's, which take
+    /// precedence. Without the flags, libFuzzer's signal handlers turn crashes into exit statuses.
     fn with_fuzzer_flags(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.splice(0..0, flags);
@@ -229,9 +229,9 @@ fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     Ok(fresh.join(name))
 }
 
-/// Replaces each `@@` in the argument `arg` by one of `paths`: the first `@@` of all arguments by
-/// the first path, the second by the second, and all further ones by the last path. `named` counts
-/// the `@@` in the arguments so far.
+/// Returns the argument `arg` with each `@@` replaced by one of `paths`: the first `@@` of all
+/// arguments by the first path, the second by the second, and all further ones by the last path.
+/// `named` counts the `@@` in the arguments so far.
 fn with_paths(arg: &OsStr, paths: &[PathBuf], named: &mut usize) -> OsString {
     let Some(last) = paths.last() else {
         return arg.to_owned();

@@ -308,8 +308,8 @@ fn run(target: &Traceable, input: &[u8]) -> Result<Option<TracedRun>, ExecError>
     }))
 }
 
-/// Lets the stopped process of a traced run start, and waits for its end. On an error the process
-/// is dropped, which kills it.
+/// Lets the stopped process of a traced run start, waits for its end, and returns the result of the
+/// run. On an error the process is dropped, which kills it.
 fn release(mut process: Traced) -> Result<Run, ExecError> {
     process.release()?;
     process.wait_for_run()

@@ -135,7 +135,7 @@ pub fn without_symbols(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsStrin
     all
 }
 
-/// Composes the environment of a target as `NAME=VALUE` strings. It has the variables that ddfuzz
+/// Returns the environment of a target as `NAME=VALUE` strings. It has the variables that ddfuzz
 /// passes on from its own environment, unless `only` is set; `TMPDIR`, and `HOME` if `home` is set,
 /// with the path `scratch`; and the user's variables `extra`. With `sanitizer_settings`, the
 /// options that follow from them are added to the variables of all sanitizers; without, these

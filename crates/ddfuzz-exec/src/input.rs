@@ -300,7 +300,7 @@ impl NamedFile {
         })
     }
 
-    /// Deletes this input file, and creates a new one at the same path.
+    /// Deletes this input file, and returns a new one that is created at the same path.
     fn recreate(&mut self) -> io::Result<NamedFile> {
         scratch::remove(&self.path);
         NamedFile::create(&std::mem::take(&mut self.path), self.owner)

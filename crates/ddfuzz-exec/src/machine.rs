@@ -69,7 +69,7 @@ impl Check {
     }
 }
 
-/// Runs all checks of the machine for `ddfuzz doctor`.
+/// Runs all checks of the machine for `ddfuzz doctor`, and returns their results.
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![ptrace(), core_pattern(), addresses(), memory_files()];
     checks.extend([watched_calls(), watched_memory(), cgroup(), user()]);
@@ -183,8 +183,9 @@ fn ptrace() -> Check {
     }
 }
 
-/// Reports where the kernel writes core dumps. ddfuzz's limit of one byte prevents all of them,
-/// also those that are piped to a program (`docs/decisions/0010-core-limit-of-one.md`).
+/// Returns, as a result for `ddfuzz doctor`, where the kernel writes core dumps. ddfuzz's limit of
+/// one byte prevents all of them, also those that are piped to a program
+/// (`docs/decisions/0010-core-limit-of-one.md`).
 fn core_pattern() -> Check {
     let name = "core-pattern";
     match kernel_text("/proc/sys/kernel/core_pattern") {
@@ -468,7 +469,7 @@ fn watched_memory() -> Check {
     good("memory-watch", "only on x86-64: `snapshot` does not work")
 }
 
-/// Reports the users that ddfuzz and its targets run as.
+/// Returns, as a result for `ddfuzz doctor`, the users that ddfuzz and its targets run as.
 fn user() -> Check {
     let user = Uid::effective();
     if !user.is_root() {
@@ -572,7 +573,8 @@ fn processes() -> Check {
     }
 }
 
-/// Reports the number of processors, the default number of workers.
+/// Returns, as a result for `ddfuzz doctor`, the number of processors, the default number of
+/// workers.
 fn processors() -> Check {
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = if count == 1 { "worker" } else { "workers" };

@@ -342,7 +342,7 @@ impl Stat {
     }
 
     /// Returns the CPU time of the children that the process has reaped, and of their reaped
-    /// children.
+    /// children. `None` if its /proc/PID/stat lacks these numbers.
     fn reaped(&self) -> Option<Duration> {
         Some(ticks(self.field(16)? + self.field(17)?))
     }

@@ -305,8 +305,8 @@ mod tests {
     use super::*;
 
     /// Writes a script with the first line `line`, and returns the program and arguments by which
-    /// the kernel would start it with the argument `x`. In `line` and in the result, `DIR` stands
-    /// for the script's directory, which also has an executable `tool`.
+    /// the kernel would start it with the argument `x`; `None` if it could not. In `line` and in
+    /// the result, `DIR` stands for the script's directory, which also has an executable `tool`.
     fn made_of(line: &str) -> Option<(String, Vec<String>)> {
         let private = PrivateDir::get().unwrap();
         let dir = private.fresh("scripts");

@@ -7,8 +7,9 @@ pub(crate) mod fd {
     /// Descriptor number of the memory file with the program's code and its breakpoints
     /// (`runtime/blocks.h`).
     pub(crate) const CODE: i32 = 181;
-    /// Descriptor numbers of the input file, or of the two, opened for writing by a runner (a
-    /// process that makes many runs, `runtime/restore.h`).
+    /// Numbers of the descriptors by which a runner (a process that makes many runs,
+    /// `runtime/restore.h`) writes each input to where the program reads it: to the first file or,
+    /// if an input is divided into two files, to both.
     pub(crate) const WRITERS: [i32; 2] = [182, 180];
     /// Descriptor number of the memory file with the inputs of one request to a runner (a process
     /// that makes many runs).

@@ -143,7 +143,7 @@ mod tests {
     use std::fs;
     use std::os::fd::AsRawFd;
 
-    /// A target whose fork servers die of each request, and leave a process behind.
+    /// A target for tests whose fork servers die of each request, and leave a process behind.
     struct Dying {
         scratch: Scratch,
         /// The opened working directory of the process that the last server has left behind.

@@ -177,7 +177,8 @@ pub(crate) fn remove(path: &Path) {
 /// makes files would otherwise be followed without end.
 const DEEPEST: usize = 1 << 17;
 
-/// Maximum number of entries of a directory that are looked at in one pass.
+/// Maximum number of names that are read of a directory at a time, and of new names that are tried
+/// for one file.
 const MOST_ENTRIES: usize = 1 << 16;
 
 /// Empties the directory `top`. Nesting may exceed what descriptors, stack or path lengths allow,

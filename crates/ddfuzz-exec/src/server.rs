@@ -175,8 +175,8 @@ impl Server {
     }
 
     /// Waits for the fork server's answer to the last request, which is about its last run, and
-    /// kills the run if it exceeds `limits`. `detector` observes runs that take long, to recognise
-    /// hangs.
+    /// returns it; kills the run if it exceeds `limits`. `detector` observes runs that take long,
+    /// to recognise hangs.
     fn answer(
         &mut self,
         limits: &Limits,

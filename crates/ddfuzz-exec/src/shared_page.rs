@@ -209,7 +209,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the first `size` bytes of a file, which must be sealed against shrinking below that
-    /// size (`keep_length`).
+    /// size (`keep_length`), into ddfuzz's memory; returns the mapping.
     pub(crate) fn shared(file: &File, size: usize) -> io::Result<Mapping> {
         let size = NonZeroUsize::new(size).ok_or(io::ErrorKind::InvalidInput)?;
         let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;

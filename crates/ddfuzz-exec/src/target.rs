@@ -155,8 +155,8 @@ impl Channel {
     }
 }
 
-/// Splits an input for [`Channel::TwoFiles`] at its first byte [`SEPARATOR`], which is dropped.
-/// Without one, the second part is empty.
+/// Returns the two parts of an input for [`Channel::TwoFiles`]: before and after its first byte
+/// [`SEPARATOR`]. Without one, the second part is empty.
 pub fn two_files(input: &[u8]) -> (&[u8], &[u8]) {
     match input.iter().position(|byte| *byte == SEPARATOR) {
         Some(at) => (&input[..at], &input[at + 1..]),

@@ -183,8 +183,8 @@ impl TraceServer {
         }
     }
 
-    /// Corrects how a run ended: if the target died because ddfuzz hung up its terminal at the end
-    /// of the input, the run counts as a normal exit.
+    /// Returns how a run ended, which seems to be `ended`: if the target died because ddfuzz hung
+    /// up its terminal at the end of the input, the run counts as a normal exit; else `ended`.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         match &mut self.console {
             Some(console) => console.judge(ended),

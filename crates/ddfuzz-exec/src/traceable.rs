@@ -479,8 +479,8 @@ impl Traced {
         self.of.lock().read_so_far()
     }
 
-    /// Reads from the fork server how the run ended and its CPU time. The child must be dead, or
-    /// its tracer detached.
+    /// Returns how the run ended, and its CPU time, as the fork server tells them. The child must
+    /// be dead, or its tracer detached.
     fn finish(&mut self) -> Result<(Ended, Duration), ExecError> {
         if let Some(answer) = self.answer {
             return Ok(answer);

@@ -226,8 +226,9 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
     })
 }
 
-/// Wraps the executor of a program's `main`, so that the crash of a process that the program
-/// started is reported as a crash of the run. `why`: the reason for the method of execution.
+/// Returns the executor of a program's `main`, wrapped so that the crash of a process that the
+/// program started is reported as a crash of the run. `why`: the reason for the method of
+/// execution.
 fn by_main(
     executor: Result<ServerExecutor, ExecError>,
     target: &Target,
@@ -279,8 +280,8 @@ pub(crate) fn trust_of(target: &Target) -> ProgramTrust {
     }
 }
 
-/// Combines the executor of a program's entry function (such as `LLVMFuzzerTestOneInput`) with
-/// `why`, the reason for its method of execution. Crashes of processes that an entry function
+/// Returns the executor of a program's entry function (such as `LLVMFuzzerTestOneInput`) together
+/// with `why`, the reason for its method of execution. Crashes of processes that an entry function
 /// starts are not searched for.
 fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
@@ -312,7 +313,7 @@ enum RunPart {
     Main,
 }
 
-/// Decides which part of a target is run. A target with arguments runs its `main`, since an entry
+/// Returns which part of a target is run. A target with arguments runs its `main`, since an entry
 /// function (such as `LLVMFuzzerTestOneInput`) gets no arguments; for a libFuzzer binary only `@@`
 /// counts as an argument. An entry function is run if the `main` is known to do no more than call
 /// it: that of libFuzzer, or that around a `target_main`.

@@ -2,8 +2,8 @@
 //! mutants of the program (one changed instruction), and conditions that are forced to the other
 //! decision. Pure.
 
-use crate::report::{Explanation, MutantRecord, SuspectRecord};
-use crate::suspects::{MAIN, NAMED, Suspects, own_place};
+use crate::report::{Explanation, FrameRecord, MutantRecord, SuspectRecord, TellingRecord};
+use crate::suspects::{MAIN, NAMED, Suspects, is_main_a_caller, own_place};
 
 /// The list of statements at which to look first gets at most this many conditions that avert the
 /// failure: decided the other way, the run does not fail, though it still reaches the failing
@@ -22,33 +22,24 @@ const TELLING: usize = 3;
 const MOST: usize = NAMED + CONDITIONS;
 
 /// Adds to the statements `found` those at which a change averts the failure, and returns all, each
-/// once, those to look at first in front. The best mutant stands before `found`, unless it is in
-/// `main` or a run has tested the first of `found`; other mutants follow the first of `found`.
-/// Without mutants, up to [`CONDITIONS`] conditions of the run stand there instead, with which the
-/// failing statement is still reached. While there are fewer than [`MOST`], a condition is added
-/// with which it is reached less often, and the statement that tells failing runs from others.
+/// once, those to look at first in front. The best mutant stands before `found`, unless it is in a
+/// `main` that only calls others, or a run has tested the first of `found`; other mutants follow the
+/// first of `found`. Without mutants, up to [`CONDITIONS`] conditions of the run stand there
+/// instead, with which the failing statement is still reached. While there are fewer than [`MOST`],
+/// a condition is added with which it is reached less often, and the statement that tells failing
+/// runs from others.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
+    let calls = is_main_a_caller(&it.chain);
+    let is_caller = |place: &FrameRecord| calls && place.function == MAIN;
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
-        (it.mutants.iter()).partition(|it| it.place.function == MAIN);
+        (it.mutants.iter()).partition(|it| is_caller(&it.place));
     let mut mutants = first.into_iter().chain(last).take(TELLING).peekable();
     let is_told = mutants.peek().is_some();
-    let why = |it: &MutantRecord| {
-        let MutantRecord { change, alike, .. } = it;
-        let others = match it.passing {
-            0 if it.failing == 1 => "nor does another that fails".to_owned(),
-            0 if it.mended == it.failing => format!("nor do {} others that fail", it.mended),
-            0 => format!("nor do {} of {} others that fail", it.mended, it.failing),
-            1 => "and another run is as before".to_owned(),
-            all if all == *alike => format!("and {alike} other runs are as before"),
-            all => format!("and {alike} of {all} other runs are as before"),
-        };
-        format!("{change} the run does not fail, {others}")
-    };
     let mut rest = found.into_iter();
     let is_second = rest.as_slice().first().is_some_and(|it| it.tested);
-    if let Some(first) = mutants.next_if(|it| !is_second && it.place.function != MAIN) {
-        all.add_tested(std::slice::from_ref(&first.place), &why(first));
+    if let Some(first) = mutants.next_if(|it| !is_second && !is_caller(&it.place)) {
+        all.add_tested(std::slice::from_ref(&first.place), &why_averting(first));
     }
     if let Some(first) = rest.next()
         && !all.has(&first.place)
@@ -56,7 +47,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         all.found.push(first);
     }
     for mutant in mutants {
-        all.add_tested(std::slice::from_ref(&mutant.place), &why(mutant));
+        all.add_tested(std::slice::from_ref(&mutant.place), &why_averting(mutant));
     }
     let mut tested = Vec::new();
     let reaching = it.critical.iter().filter(|it| it.reaches && !is_told);
@@ -78,20 +69,35 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         }
     }
     let guard = it.critical.iter().find(|it| !it.reaches && it.is_like);
-    let guard = guard.filter(|it| it.place.first().is_some_and(|it| it.function != MAIN));
+    let guard = guard.filter(|it| it.place.first().is_some_and(|it| !is_caller(it)));
     if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
         all.add_tested(&guard.place, GUARD);
     }
-    add_telling(&mut all, it);
+    let telling = it.telling.as_ref();
+    if let Some(telling) = telling.filter(|it| !is_caller(&it.place)) {
+        add_telling(&mut all, telling);
+    }
     all.found
 }
 
-/// Adds the statement that best tells failing runs from others to the suspects `all`. Does nothing
-/// if they are [`MOST`] already, or if the statement is in `main`.
-fn add_telling(all: &mut Suspects, it: &Explanation) {
-    let telling = it.telling.as_ref();
-    let telling = telling.filter(|it| it.place.function != MAIN && all.found.len() < MOST);
-    if let Some(telling) = telling {
+/// Returns what a report says of the mutant `it`: its change, and how other runs end with it.
+fn why_averting(it: &MutantRecord) -> String {
+    let MutantRecord { change, alike, .. } = it;
+    let others = match it.passing {
+        0 if it.failing == 1 => "nor does another that fails".to_owned(),
+        0 if it.mended == it.failing => format!("nor do {} others that fail", it.mended),
+        0 => format!("nor do {} of {} others that fail", it.mended, it.failing),
+        1 => "and another run is as before".to_owned(),
+        all if all == *alike => format!("and {alike} other runs are as before"),
+        all => format!("and {alike} of {all} other runs are as before"),
+    };
+    format!("{change} the run does not fail, {others}")
+}
+
+/// Adds `telling`, the statement that best tells failing runs from others, to the suspects `all`,
+/// unless they are [`MOST`] already.
+fn add_telling(all: &mut Suspects, telling: &TellingRecord) {
+    if all.found.len() < MOST {
         let (failing, passing, others) = (telling.failing, telling.passing, telling.others);
         let why = format!(
             "executed by all {failing} runs that fail, and by {passing} of {others} others"

@@ -38,8 +38,9 @@ impl PointerIn<'_> {
 }
 
 impl<'a> Differences<'a> {
-    /// Returns the difference about the block `id`, which only one of the two states has: applied,
-    /// it creates the block in the passing state if `is_created`, else it deletes the block there.
+    /// Returns the difference about the memory block `id`, which only one of the two states has:
+    /// applied, it creates the block in the passing state if `is_created`, else it deletes the
+    /// block there.
     pub(crate) fn structural(&self, types: &Types, id: ObjectId, is_created: bool) -> Delta {
         let graph = if is_created {
             self.failing

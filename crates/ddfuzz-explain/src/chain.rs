@@ -38,8 +38,8 @@ pub trait Experiments {
     /// Returns the number of points that both runs share; they are numbered in the order of time.
     fn points(&self) -> usize;
 
-    /// Looks for the variable that causes the failure at a point. `near` has the causes at nearby
-    /// points, which are tried first.
+    /// Looks for the variable that causes the failure at a point, and returns it, or that there is
+    /// none or it is unknown. `near` has the causes at nearby points, which are tried first.
     ///
     /// # Errors
     /// When the experiments cannot be made.

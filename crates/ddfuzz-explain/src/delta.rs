@@ -10,7 +10,7 @@ use crate::matching::Matching;
 use crate::plan::{Content, Plan, Spot, Write};
 use crate::types::{Types, show_bytes};
 
-/// An edit of the passing state that applies one of its differences from the failing state.
+/// How one of the differences from the failing state is applied to the passing state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Sets a value, or a run of bytes, to that of the failing state.

@@ -256,8 +256,8 @@ mod tests {
     use crate::graph::{Leaf, Place};
     use crate::types::{Encoding, Shape};
 
-    /// A state of a test with 300 variables; those whose numbers are in `changed` have another
-    /// value.
+    /// Test helper: returns the memory graph of a state with 300 variables; those whose numbers are
+    /// in `changed` have another value.
     fn state(types: &mut Types, changed: std::ops::Range<u64>) -> Graph {
         let int = types.add("int", 4, Shape::Base(Encoding::Signed));
         let mut graph = Graph::default();

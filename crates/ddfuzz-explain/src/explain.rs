@@ -104,8 +104,8 @@ impl From<ExecError> for ExplainError {
     }
 }
 
-/// Explains a failure by a cause–effect chain. What cannot be explained is refused in the result,
-/// with the reason and what is certain nonetheless.
+/// Returns an explanation of a failure by a cause–effect chain. What cannot be explained is refused
+/// in the result, with the reason and what is certain nonetheless.
 ///
 /// # Errors
 /// When the program cannot be run, or the runs do not fail and pass as they should.

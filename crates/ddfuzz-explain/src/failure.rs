@@ -137,8 +137,8 @@ fn wrong_line(wrong: &Regex, output: &[u8]) -> Option<String> {
 }
 
 impl Explaining<'_> {
-    /// Refuses, before they are run, targets that cannot be explained: returns the refusal as the
-    /// error.
+    /// Refuses, before they are run, targets that cannot be explained: programs that run at a
+    /// terminal, scripts, and programs compiled with a sanitizer. Returns the refusal as the error.
     pub(crate) fn check_target(&mut self) -> Result<(), Early> {
         let target = &self.request.failing_target;
         self.result.crash.program = program_name(target);

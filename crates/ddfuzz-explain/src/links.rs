@@ -8,7 +8,7 @@ use crate::graph::Place;
 use crate::report::{LinkRecord, WriterRecord};
 use crate::unfold::LIBRARY_BUFFER;
 
-/// Name of the type that registers and words have which no variable describes.
+/// Name of the type of registers and memory words that no variable describes.
 const RAW: &str = "machine word";
 
 /// Returns true if the variable of a chain's link is in a buffer of a library.

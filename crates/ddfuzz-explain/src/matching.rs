@@ -198,8 +198,8 @@ impl Work<'_> {
             )
     }
 
-    /// Follows the pointers of matched objects in both graphs at once, and matches the blocks of
-    /// equal content to which they lead.
+    /// Follows the pointers of matched objects in both graphs at once, and matches the memory
+    /// blocks of equal content to which they lead.
     fn traverse(&mut self) {
         while let Some((passing, failing)) = self.queue.pop_front() {
             let (one, other) = (
@@ -267,8 +267,9 @@ impl Work<'_> {
         found
     }
 
-    /// Matches one pair of blocks that was put off because their contents differ, although the same
-    /// pointer leads to both; prefers a pair at the same address. Returns false if there is none.
+    /// Matches one pair of memory blocks that was put off because their contents differ, although
+    /// the same pointer leads to both; prefers a pair at the same address. Returns false if there
+    /// is none.
     fn accept_postponed(&mut self) -> bool {
         let mut postponed = std::mem::take(&mut self.postponed);
         postponed.retain(|(passing, failing)| self.is_free(*passing, *failing));

@@ -34,8 +34,8 @@ pub struct Write {
     pub content: Content,
 }
 
-/// The changes to a passing state by which a test sets some of its differences: blocks to allocate
-/// (their sizes in bytes), then writes in order.
+/// The changes to a passing state by which a test sets some of its differences: memory blocks to
+/// allocate (their sizes in bytes), then writes in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Sizes in bytes of the blocks that are allocated first.

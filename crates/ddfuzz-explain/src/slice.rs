@@ -250,8 +250,9 @@ mod tests {
         assert_eq!(tree.removable(), 4);
     }
 
-    /// The published program: `a`, `b`, `sum` and `mul` are set, then a loop runs, then `sum` and
-    /// `mul` are printed. An assignment of zero may be left out, as memory is zero at the start.
+    /// Tests the search for a critical slice on the published program: `a`, `b`, `sum` and `mul`
+    /// are set, then a loop runs, then `sum` and `mul` are printed. An assignment of zero may be
+    /// left out, as memory is zero at the start.
     #[test]
     fn a_loop_without_its_conditions_remains() {
         // a = 0; b = 5; sum = 0; mul = 1; 6 × (while; sum += a; mul *= a; a = a + 1); while; print × 2

@@ -434,8 +434,8 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says in a sentence that the run does not fail if a certain call of `realloc` leaves its block
-/// where it is; `None` if no such call is known.
+/// Says in a sentence that the run does not fail if a certain call of `realloc` leaves its heap
+/// block where it is; `None` if no such call is known.
 fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         format!(
@@ -561,7 +561,7 @@ fn freed_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Writes a sentence about a use of the block after it was freed or moved; empty where none is
+/// Writes a sentence about a use of a heap block after it was freed or moved; empty where none is
 /// seen.
 fn used_late(it: &Explanation) -> String {
     match it.used_late.is_empty() {

@@ -21,26 +21,22 @@ pub(crate) const MAIN: &str = "main";
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
 /// Name of the signal by which a run ends if the C library aborts it, as after a double `free`.
 const ABORTED: &str = "SIGABRT";
-/// Text about a call that allocates the heap block past whose end the run writes.
+/// What a report says, behind its place, of a call that allocates the heap block past whose end the
+/// run writes.
 const SHORT: &str = "allocates a block that is too short";
-/// Text about a statement that reads the size of the overflowed heap block from memory, in another
-/// function than the one that allocates the block.
+/// Text about a statement outside the allocating function that reads the heap block's size.
 const CHOSEN: &str = "takes the size of that block from memory";
-/// Text about a statement that wrote a value from which the size of the overflowed heap block was
-/// computed.
+/// Text about a statement that wrote a value from which the size of the heap block was computed.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
-/// Text about a statement that wrote a value (such as a length) on which depends how far the
-/// program writes past the end of the heap block.
+/// Text about a statement that wrote a value which decides how far the heap block is overrun.
 const EXTENT: &str = "wrote what decides how much is written behind that block";
 /// Text about the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
-/// Text about a statement that wrote a pointer or an index: by it, the value that made the run fail
-/// was read from a wrong place.
+/// Text about a statement that wrote a pointer or index by which the failing value was misread.
 const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
 /// Text about a statement that wrote a value from which the failing value was computed.
 const OF_VALUE: &str = "wrote what that value was made of";
-/// Text about a statement that has computed a number below zero, or one too large for where it is
-/// kept.
+/// Text about a statement that computed a number below zero, or one too large for its place.
 const OUT_OF_RANGE: &str = "computes a number below zero, or too large for where it is kept";
 
 /// Returns true if the source file `file` is no part of the program under test: a file of a
@@ -63,6 +59,8 @@ pub(crate) struct Suspects {
     last: Vec<SuspectRecord>,
     /// Source file and line of the statement that fails.
     failing: (Option<String>, Option<u64>),
+    /// Whether `main` only calls the functions that do the work ([`is_main_a_caller`]).
+    is_main_a_caller: bool,
 }
 
 /// Returns the innermost of `calls` in the program's own code (they are innermost first) and, if
@@ -79,8 +77,7 @@ pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     (!place.is_empty()).then_some(place)
 }
 
-/// Returns true if `suspect` names the same statement as `place`, with the same caller if both name
-/// one.
+/// Returns true if `suspect` and `place` name the same statement and, if both do, the same caller.
 fn is_same(suspect: &SuspectRecord, place: &[FrameRecord]) -> bool {
     let mut both = suspect.place.iter().zip(place);
     both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
@@ -102,9 +99,10 @@ impl Suspects {
     /// Adds a statement to the suspects as [`add`](Suspects::add) does; one in `main`, or the
     /// failing one itself, after all others, because a wrong value there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
-        let failing = self.failing.clone();
+        let (failing, is_main_a_caller) = (self.failing.clone(), self.is_main_a_caller);
         self.add_before(calls, (why, why == CONFIRMED), |it| {
-            it.function == MAIN || (&it.file, it.line) == (&failing.0, failing.1)
+            let is_caller = is_main_a_caller && it.function == MAIN;
+            is_caller || (&it.file, it.line) == (&failing.0, failing.1)
         });
     }
 
@@ -319,9 +317,8 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds to the suspects the statements that wrote the values from which the failing value was
-    /// computed, and the values that the conditions `it.switched` compared: with one of these
-    /// decided the other way, the run did not fail.
+    /// Adds to the suspects the statements that wrote what the failing value was computed from, or
+    /// what the conditions `it.switched` compare: one of these, decided otherwise, averts the crash.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);
@@ -356,6 +353,18 @@ fn is_in_chain(value: &OriginRecord, chain: &[LinkRecord]) -> bool {
     })
 }
 
+/// Returns true if fewer than half of the statements that wrote the variables of `chain` are in
+/// `main`. Then `main` only calls the functions that do the work, and a statement of it is seldom
+/// the one that is wrong.
+pub(crate) fn is_main_a_caller(chain: &[LinkRecord]) -> bool {
+    let writers = chain.iter().filter_map(|link| match &link.writer {
+        Some(WriterRecord::Statement(place) | WriterRecord::Missed(place)) => Some(place),
+        _ => None,
+    });
+    let (main, others): (Vec<_>, Vec<_>) = writers.partition(|place| place.function == MAIN);
+    main.is_empty() || main.len() < others.len()
+}
+
 /// Returns true if a link is confirmed, and a statement wrote its variable (no library's buffer).
 fn carries(link: &LinkRecord) -> bool {
     let is_written = matches!(
@@ -371,6 +380,7 @@ fn carries(link: &LinkRecord) -> bool {
 pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects {
         failing: (it.crash.file.clone(), it.crash.line),
+        is_main_a_caller: is_main_a_caller(&it.chain),
         ..Suspects::default()
     };
     all.add_out_of_range(it);
@@ -400,308 +410,4 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::CriticalRecord;
-
-    fn frame(function: &str, file: &str, line: u64) -> FrameRecord {
-        FrameRecord {
-            function: function.to_owned(),
-            file: Some(file.to_owned()),
-            line: Some(line),
-        }
-    }
-
-    fn own(line: u64) -> FrameRecord {
-        frame("f", "main.c", line)
-    }
-
-    fn value(line: u64, earlier: Vec<OriginRecord>) -> OriginRecord {
-        OriginRecord {
-            written: vec![own(line), frame("main", "main.c", line + 1000)],
-            read: None,
-            unset: false,
-            copies: false,
-            out_of_range: false,
-            in_both: false,
-            freed: false,
-            operand: 0,
-            selects: false,
-            earlier,
-        }
-    }
-
-    fn link(line: u64, confidence: Confidence) -> LinkRecord {
-        LinkRecord {
-            variable: "x".to_owned(),
-            confidence,
-            writer: Some(WriterRecord::Statement(own(line))),
-            ..LinkRecord::default()
-        }
-    }
-
-    fn lines(it: &Explanation) -> Vec<Option<u64>> {
-        suspects(it).iter().map(|it| it.place[0].line).collect()
-    }
-
-    #[test]
-    fn the_value_comes_before_the_chain_and_only_confirmed_links_are_named() {
-        let mut it = Explanation {
-            origin: Some(value(10, vec![value(20, Vec::new())])),
-            chain: vec![
-                link(30, Confidence::Confirmed),
-                link(40, Confidence::OneWayOnly),
-            ],
-            ..Explanation::default()
-        };
-        assert_eq!(lines(&it), [Some(10), Some(30), Some(20)]);
-        assert_eq!(suspects(&it)[0].place[1].function, "main");
-        it.chain[0].confidence = Confidence::NotConfirmed;
-        assert_eq!(lines(&it), [Some(10), Some(20)]);
-    }
-
-    #[test]
-    fn numbers_out_of_range_come_first() {
-        let mut odd = value(20, Vec::new());
-        odd.out_of_range = true;
-        let it = Explanation {
-            origin: Some(value(10, vec![value(15, Vec::new()), odd.clone()])),
-            ..Explanation::default()
-        };
-        assert_eq!(lines(&it), [Some(20), Some(10), Some(15)]);
-        let block = OverflowRecord {
-            bytes: 3,
-            allocated: vec![own(50)],
-            size: Some(value(60, vec![odd])),
-            passes_size: false,
-            extent: None,
-            writer: own(70),
-            reads: false,
-            is_averted: true,
-        };
-        let it = Explanation {
-            overflow: Some(block),
-            ..it
-        };
-        assert_eq!(lines(&it), [Some(20), Some(60), Some(10)]);
-    }
-
-    #[test]
-    fn of_a_block_its_size_and_its_extent_are_named() {
-        let in_writer = OriginRecord {
-            written: vec![frame("fill", "main.c", 71)],
-            ..value(71, vec![value(80, Vec::new())])
-        };
-        let block = OverflowRecord {
-            bytes: 3,
-            allocated: vec![own(50)],
-            size: Some(value(60, Vec::new())),
-            passes_size: false,
-            extent: Some(in_writer),
-            writer: frame("fill", "main.c", 70),
-            reads: false,
-            is_averted: true,
-        };
-        let it = Explanation {
-            overflow: Some(block.clone()),
-            ..Explanation::default()
-        };
-        assert_eq!(lines(&it), [Some(60), Some(80)]);
-        let it = Explanation {
-            overflow: Some(OverflowRecord {
-                size: None,
-                ..block
-            }),
-            ..Explanation::default()
-        };
-        assert_eq!(lines(&it), [Some(80), Some(50), Some(70)]);
-    }
-
-    #[test]
-    fn a_call_that_only_passes_the_size_on_is_passed_over() {
-        let size = OriginRecord {
-            read: Some(own(50)),
-            ..value(60, vec![value(65, Vec::new())])
-        };
-        let block = OverflowRecord {
-            bytes: 3,
-            allocated: vec![own(50)],
-            size: Some(size),
-            passes_size: true,
-            extent: None,
-            writer: own(70),
-            reads: false,
-            is_averted: true,
-        };
-        let it = Explanation {
-            overflow: Some(block),
-            ..Explanation::default()
-        };
-        assert_eq!(lines(&it), [Some(60), Some(65)]);
-    }
-
-    #[test]
-    fn what_is_odd_comes_before_values_only_where_a_run_has_tested_it() {
-        let odd = SuspectRecord {
-            place: vec![own(90)],
-            why: "writes to memory that was freed".to_owned(),
-            tested: true,
-        };
-        let mut it = Explanation {
-            observed: vec![odd],
-            origin: Some(value(10, Vec::new())),
-            ..Explanation::default()
-        };
-        assert_eq!(lines(&it), [Some(90), Some(10)]);
-        it.observed[0].tested = false;
-        assert_eq!(lines(&it), [Some(10), Some(90)]);
-    }
-
-    #[test]
-    fn conditions_whose_other_decision_averts_the_failure_come_after_the_first_statement() {
-        let condition = |line, reaches| CriticalRecord {
-            place: vec![own(line)],
-            execution: 1,
-            reaches,
-            is_like: false,
-            decided: 0,
-        };
-        let mut it = Explanation {
-            origin: Some(value(10, vec![value(20, Vec::new())])),
-            critical: vec![condition(30, true), condition(40, false)],
-            ..Explanation::default()
-        };
-        assert_eq!(lines(&it), [Some(10), Some(30), Some(20)]);
-        let tested = suspects(&it).into_iter().map(|it| it.tested);
-        assert_eq!(tested.collect::<Vec<_>>(), [false, true, false]);
-        // A statement is named once, and what a run has tested is no suspicion.
-        it.critical[0] = condition(20, true);
-        it.critical[0].place = it.origin.as_ref().unwrap().earlier[0].written.clone();
-        assert_eq!(lines(&it), [Some(10), Some(20)]);
-        assert!(suspects(&it)[1].tested);
-    }
-
-    #[test]
-    fn the_function_that_takes_a_size_from_memory_for_its_caller_is_named() {
-        let read = |function| OriginRecord {
-            read: Some(frame(function, "main.c", 55)),
-            ..value(60, Vec::new())
-        };
-        let lines_of = |size| {
-            let block = OverflowRecord {
-                bytes: 3,
-                allocated: vec![own(50)],
-                size: Some(size),
-                passes_size: false,
-                extent: None,
-                writer: own(70),
-                reads: false,
-                is_averted: true,
-            };
-            lines(&Explanation {
-                overflow: Some(block),
-                ..Explanation::default()
-            })
-        };
-        assert_eq!(lines_of(read("longest")), [Some(50), Some(55), Some(60)]);
-        // The function that allocates reads it itself.
-        assert_eq!(lines_of(read("f")), [Some(50), Some(60)]);
-    }
-
-    #[test]
-    fn what_is_freed_and_read_is_named_for_each_caller() {
-        let freed = |caller: u64| vec![own(10), frame("caller", "main.c", caller)];
-        let value = OriginRecord {
-            written: freed(30),
-            freed: true,
-            ..value(10, Vec::new())
-        };
-        let it = Explanation {
-            freed_early: freed(20),
-            used_late: vec![own(40)],
-            origin: Some(value),
-            ..Explanation::default()
-        };
-        let callers: Vec<Option<u64>> = suspects(&it)
-            .iter()
-            .map(|it| it.place.get(1).and_then(|it| it.line))
-            .collect();
-        assert_eq!(callers, [Some(20), Some(30), None]);
-    }
-
-    #[test]
-    fn main_and_the_statement_that_fails_come_last() {
-        let mut it = Explanation {
-            origin: Some(value(10, vec![value(20, Vec::new())])),
-            chain: vec![link(30, Confidence::Confirmed)],
-            ..Explanation::default()
-        };
-        it.crash.file = Some("main.c".to_owned());
-        it.crash.line = Some(10);
-        assert_eq!(lines(&it), [Some(30), Some(20), Some(10)]);
-        let in_main = frame("main", "main.c", 30);
-        it.chain[0].writer = Some(WriterRecord::Statement(in_main));
-        assert_eq!(lines(&it), [Some(20), Some(30), Some(10)]);
-    }
-
-    #[test]
-    fn what_both_runs_write_alike_comes_after_what_makes_the_difference() {
-        let mut it = Explanation {
-            origin: Some(value(10, vec![value(20, Vec::new())])),
-            chain: vec![
-                link(30, Confidence::Confirmed),
-                link(40, Confidence::Confirmed),
-            ],
-            ..Explanation::default()
-        };
-        assert_eq!(lines(&it), [Some(10), Some(40), Some(20)]);
-        it.origin.as_mut().unwrap().in_both = true;
-        assert_eq!(lines(&it), [Some(40), Some(10), Some(20)]);
-        // The value differs: it is in the chain, confirmed or not.
-        it.chain.push(link(10, Confidence::NotConfirmed));
-        assert_eq!(lines(&it), [Some(10), Some(40), Some(20)]);
-        // A last link that says no more than the value gives way to the one before it.
-        it.chain[2].confidence = Confidence::Confirmed;
-        assert_eq!(lines(&it), [Some(10), Some(40), Some(20)]);
-    }
-
-    #[test]
-    fn copies_are_followed_to_what_was_copied() {
-        let mut copied = value(30, vec![value(20, Vec::new())]);
-        copied.copies = true;
-        let mut it = Explanation {
-            chain: vec![link(30, Confidence::Confirmed)],
-            ..Explanation::default()
-        };
-        it.chain[0].made_of = Some(copied);
-        it.chain.insert(0, link(5, Confidence::Confirmed));
-        assert_eq!(lines(&it), [Some(20), Some(5)]);
-        // The statement that made the value is named for another reason.
-        it.origin = Some(value(20, Vec::new()));
-        assert_eq!(lines(&it), [Some(20), Some(30), Some(5)]);
-        it.origin = None;
-        // What was copied is what was read.
-        it.chain.insert(0, link(20, Confidence::Confirmed));
-        assert_eq!(lines(&it), [Some(30), Some(5), Some(20)]);
-    }
-
-    #[test]
-    fn nothing_but_the_program_itself_is_named() {
-        let foreign = [
-            "/usr/include/c++/14/bits/stl_list.h",
-            "/rustc/0123/library/core/src/option.rs",
-            "/home/me/.cargo/registry/src/index/regex-1.0.0/src/lib.rs",
-            "/home/me/ddfuzz/crates/ddfuzz-target/src/lib.rs",
-        ];
-        for file in foreign {
-            let mut it = Explanation {
-                origin: Some(value(10, Vec::new())),
-                ..Explanation::default()
-            };
-            it.origin.as_mut().unwrap().written = vec![frame("g", file, 1), own(7)];
-            assert_eq!(lines(&it), [Some(7)], "{file}");
-            it.origin.as_mut().unwrap().written.truncate(1);
-            assert_eq!(lines(&it), [], "{file}");
-        }
-    }
-}
+mod tests;

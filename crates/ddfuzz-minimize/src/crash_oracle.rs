@@ -142,8 +142,8 @@ impl CrashOracle {
         }
     }
 
-    /// Adds an observer that reports which operands a run compares. `start` is called at its first
-    /// use.
+    /// Returns this oracle with an observer that reports which operands a run compares. `start` is
+    /// called at its first use.
     pub fn observed_by(self, start: StartObserver) -> CrashOracle {
         CrashOracle {
             observing: LazyObserver::Unstarted(start),
@@ -165,9 +165,9 @@ impl CrashOracle {
         self
     }
 
-    /// Runs `candidate` by the executor of the search. If the executor does not report the CPU time
-    /// of a run, as where a process serves many runs, the wall time takes its place: in a program
-    /// of one thread it is at least as long.
+    /// Runs `candidate` by the executor of the search, and returns the result of the run. If the
+    /// executor does not report the CPU time of a run, as where a process serves many runs, the
+    /// wall time takes its place: in a program of one thread it is at least as long.
     fn run(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
         let begin = Instant::now();
         let run = self.executor.run(candidate)?;
@@ -180,8 +180,8 @@ impl CrashOracle {
         })
     }
 
-    /// Runs `candidate` in a fresh process, with a time limit that is longer than that of the
-    /// search by the factor [`PROOF_TIME_FACTOR`].
+    /// Runs `candidate` in a fresh process, and returns the result of the run. It has a time limit
+    /// that is longer than that of the search by the factor [`PROOF_TIME_FACTOR`].
     fn run_fresh(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
         let learned = self.learned.map(|it| (it, it.times(PROOF_TIME_FACTOR)));
         if let Some((search, fresh)) = self.limits.map(|limits| learned.unwrap_or(limits)) {

@@ -522,7 +522,8 @@ pub(super) trait Lines {
     fn continue_with_budget(&mut self) -> bool;
 
     /// Produces and returns the next line of the log like `next_line`; if the log has ended because
-    /// of a smaller budget, continues the search first.
+    /// of a smaller budget, continues the search first. `None` if that is not possible, or the log
+    /// is complete.
     fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
         match self.next_line()? {
             None if self.continue_with_budget() => self.next_line(),

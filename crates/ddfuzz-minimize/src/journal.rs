@@ -26,8 +26,8 @@ impl Journal {
         Journal::begin(start, LogWriter::create(path)?)
     }
 
-    /// Resumes the log file at `path`. A file that is missing, or has no complete first line, is
-    /// started anew.
+    /// Resumes the log file at `path`, and returns it, open for further lines. A file that is
+    /// missing, or has no complete first line, is started anew.
     ///
     /// # Errors
     /// If the file cannot be read or written, if a complete line is invalid, or if the first line
@@ -43,9 +43,9 @@ impl Journal {
         Journal::go_on(Log::read(path)?, start, writer)
     }
 
-    /// Resumes the log file at `path`, or starts it if it is missing, like [`Journal::resume`]. But
-    /// if the file is the log of another minimization, such as one with another build of the
-    /// program, it is replaced by a new log.
+    /// Resumes and returns the log file at `path`, or starts it if it is missing, like
+    /// [`Journal::resume`]. But if the file is the log of another minimization, such as one with
+    /// another build of the program, it is replaced by a new log.
     ///
     /// # Errors
     /// As [`Journal::resume`]; if the file cannot be removed.
@@ -77,8 +77,8 @@ impl Journal {
         })
     }
 
-    /// Resumes `log`, which was read before; `writer` appends to its complete lines. A log without
-    /// a complete first line is started anew.
+    /// Returns `log`, which was read before, as a log to be continued; `writer` appends to its
+    /// complete lines. A log without a complete first line is started anew.
     ///
     /// # Errors
     /// If `start` does not match the first line of the log, or a line cannot be written.

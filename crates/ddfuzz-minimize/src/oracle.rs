@@ -152,8 +152,9 @@ pub enum OracleError {
 /// Tests candidates of a minimization for one particular failure: runs them and decides whether
 /// they fail.
 pub trait Oracle {
-    /// Tests a candidate in the fastest way. `kind` says how the candidate was made, which decides
-    /// which crash keys it must have.
+    /// Tests a candidate in the fastest way, and returns the answer (outcome, and what its run
+    /// showed). `kind` says how the candidate was made, which decides which crash keys it must
+    /// have.
     ///
     /// # Errors
     /// If the target can no longer be run. A strange run is UNRESOLVED, not an error.
@@ -173,9 +174,9 @@ pub trait Oracle {
         Ok((self.ask(candidate, kind)?, Hints::default()))
     }
 
-    /// Tests a candidate in a fresh process, for proofs and confirmations, with a time limit ten
-    /// times that of [`ask`](Oracle::ask). State that earlier runs left behind thus has no
-    /// influence.
+    /// Tests a candidate in a fresh process, so that state which earlier runs left behind has no
+    /// influence, and returns the answer. For proofs and confirmations; the time limit is ten times
+    /// that of [`ask`](Oracle::ask).
     ///
     /// # Errors
     /// As [`ask`](Oracle::ask).

@@ -138,8 +138,8 @@ impl<T, R, F> Worker<'_, T, R, F> {
     }
 }
 
-/// Locks a mutex, even if a thread that held it has panicked, because the data is consistent at any
-/// time.
+/// Locks a mutex and returns the guard, even if a thread that held it has panicked, because the
+/// data is consistent at any time.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -207,8 +207,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Recognizes the type of a directory (of AFL++, of libFuzzer, …) by the file names in it.
-    /// `afl_instance` says that the directory above it belongs to an AFL++ instance.
+    /// Returns the type of a directory (of AFL++, of libFuzzer, …), recognized by the file names in
+    /// it. `afl_instance` says that the directory above it belongs to an AFL++ instance.
     pub fn of<'a>(names: impl Iterator<Item = &'a str> + Clone, afl_instance: bool) -> Layout {
         let has = |name: &str| names.clone().any(|one| one == name);
         let by = |fuzzer| {

@@ -174,7 +174,7 @@ impl Entry {
     }
 }
 
-/// Renames the files of the minimization in an entry's folder, as
+/// Renames the files of the minimization in an entry's folder, and returns the log's new path, as
 /// [`Entry::archive_minimization`] does.
 pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf, StoreError> {
     let build: String = build.chars().take(16).collect();

@@ -10,7 +10,7 @@ use super::StoreError;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_model::files::{FileError, atomic};
 
-/// Serializes a record as indented JSON with a final newline. `path` is for the error message.
+/// Returns a record as indented JSON with a final newline. `path` is for the error message.
 pub(super) fn text_of<T: Serialize>(path: &Path, record: &T) -> Result<Vec<u8>, StoreError> {
     let mut text = serde_json::to_vec_pretty(record).map_err(|error| unwritable(path, &error))?;
     text.push(b'\n');
@@ -47,7 +47,7 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory)
 }
 
-/// Serializes a record as one line of JSON. `path` is for the error message.
+/// Returns a record as one line of JSON. `path` is for the error message.
 pub(super) fn line_of<T: Serialize>(path: &Path, record: &T) -> Result<Vec<u8>, StoreError> {
     serde_json::to_vec(record).map_err(|error| unwritable(path, &error))
 }

@@ -316,8 +316,10 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Writes the files of an archived minimization; `ending` is the ending of their names. The
-    /// result file never stands beside a log or a reproducer of another minimization.
+    /// Writes the files of an archived minimization (an earlier one of the same entry, which is kept
+    /// beside the current one) into the destination's folder, and replaces those that are there.
+    /// `ending` is the ending of their names. The result file never stands beside a log or a
+    /// reproducer of another minimization.
     fn write_archived(&self, ending: &str, files: &Minimization) -> Result<(), StoreError> {
         let name = |name| format!("{name}.{ending}");
         let outcome = name(layout::OUTCOME);

@@ -642,9 +642,9 @@ fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     true
 }
 
-/// Bit that distinguishes two labels (ids in the file's tree): that of a group of nodes with a
-/// compressed stream in its payloads (changeable bytes), and that of the stream's decompressed
-/// content. No number in the file refers to such content.
+/// Bit that makes, of the label (id in the file's tree) of a group of nodes that has a compressed
+/// stream as its payload (changeable bytes), the label of the stream's decompressed content. No
+/// number in the file refers to such content.
 const CONTENT: Label = 1 << 31;
 
 /// Returns the first payload (changeable bytes) in a group of nodes, or in the groups inside of it;

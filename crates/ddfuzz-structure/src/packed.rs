@@ -164,8 +164,8 @@ impl Codec {
         usize::try_from(used).ok()
     }
 
-    /// Compresses `content` by this method, or stores it without compression if that is shorter and
-    /// the method allows it.
+    /// Returns `content` compressed by this method, or stored without compression if that is
+    /// shorter and the method allows it.
     pub fn pack(self, content: &[u8]) -> Vec<u8> {
         let level = match content.len() {
             0..=QUICKLY => Compression::best(),
@@ -389,7 +389,7 @@ fn unpack_bits(content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize
     Some(at)
 }
 
-/// Compresses bytes by PackBits: three or more equal bytes become a repetition.
+/// Returns bytes compressed by PackBits: three or more equal bytes become a repetition.
 fn pack_bits(content: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     let repeated = |at: usize| {
@@ -417,7 +417,8 @@ fn pack_bits(content: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Compresses bytes as LZW data of GIF, with the smallest minimum code size that all bytes fit in.
+/// Returns bytes compressed as LZW data of GIF, with the smallest minimum code size that all bytes
+/// fit in.
 fn pack_gif(content: &[u8]) -> Vec<u8> {
     let most = content.iter().copied().max().unwrap_or_default();
     let width = (8 - most.leading_zeros() as u8).clamp(*GIF_WIDTHS.start(), *GIF_WIDTHS.end());

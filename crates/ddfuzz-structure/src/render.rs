@@ -81,8 +81,8 @@ struct Renderer<'a> {
 /// other numbers.
 const MOST_ROUNDS: usize = 8;
 
-/// Puts the bytes of `group` together, with all lengths, counts, offsets and checksums computed
-/// anew.
+/// Returns the bytes of `group`, put together from its nodes, with all lengths, counts, offsets and
+/// checksums computed anew.
 pub fn render(group: &Group) -> Rendered {
     let mut renderer = Renderer::default();
     if has_runs(group) {

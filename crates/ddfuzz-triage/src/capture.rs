@@ -76,10 +76,10 @@ pub(crate) struct Tracer<'a> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Attaches by ptrace to the process `pid`, which waits to be traced. With `executes`, it waits
-    /// before its `execve` of the target's program; otherwise it runs that program already.
-    /// `crash_exit`: the exit status that counts as a crash; `request`: the watchdog's request to
-    /// interrupt the run.
+    /// Attaches by ptrace to the process `pid`, which waits to be traced, and returns its tracer.
+    /// With `executes`, it waits before its `execve` of the target's program; otherwise it runs
+    /// that program already. `crash_exit`: the exit status that counts as a crash; `request`: the
+    /// watchdog's request to interrupt the run.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.

@@ -65,7 +65,7 @@ impl std::fmt::Display for Class {
     }
 }
 
-/// Determines the class of a crash (such as `segv`) from the snapshot of the dying process alone,
+/// Returns the class of a crash (such as `segv`) from the snapshot of the dying process alone,
 /// without the messages that it printed.
 pub fn classify(snapshot: &Snapshot) -> Class {
     let signal = match snapshot.event {
@@ -88,7 +88,7 @@ pub fn classify(snapshot: &Snapshot) -> Class {
     Class(name.to_owned())
 }
 
-/// Determines the class of a run that crashed or exceeded a limit, from the snapshot of its process
+/// Returns the class of a run that crashed or exceeded a limit, from the snapshot of its process
 /// (if there is one), how it ended, and the messages that it printed.
 pub fn classify_run(snapshot: Option<&Snapshot>, ended: Ended, diagnostics: &Diagnostics) -> Class {
     let plain = || match snapshot {

@@ -193,7 +193,7 @@ fn code_of(mapping: &Mapping) -> Option<Code> {
 }
 
 /// Opens the vDSO (code that the kernel maps into each process) in this process's own memory: it
-/// has no file, and is the same in all processes.
+/// has no file, and is the same in all processes. `None` where this process has none.
 fn own_vdso() -> Option<Code> {
     let maps = Maps::of(nix::unistd::Pid::this());
     let vdso = maps.iter().find(|it| it.path.as_os_str() == "[vdso]")?;

@@ -134,8 +134,9 @@ pub(super) struct Tracer<'a> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Attaches by ptrace to the process `pid`, which waits to be traced. With `executes`, it waits
-    /// before its `execve` of the target's program; otherwise it runs that program already.
+    /// Attaches by ptrace to the process `pid`, which waits to be traced, and returns its tracer.
+    /// With `executes`, it waits before its `execve` of the target's program; otherwise it runs
+    /// that program already.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.

@@ -102,7 +102,8 @@ pub fn another_program<'a>(
     )))
 }
 
-/// Returns the name of the file, without its folder, of a source line such as `src/main.c:12`.
+/// Returns the name of the file, without its folder, of a source line such as `src/main.c:12`;
+/// `None` if that has fewer than three characters.
 fn source_file(line: &str) -> Option<&str> {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let mut file = line;

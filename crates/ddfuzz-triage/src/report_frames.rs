@@ -95,9 +95,9 @@ impl ReportFrames {
         (Some(snapshot), true)
     }
 
-    /// Converts two stacks in a sanitizer's report, at most 32 frames each: that of the allocation,
-    /// and that of the `free`, of the memory that it is about. A stack that the report lacks is
-    /// empty.
+    /// Returns two converted stacks of a sanitizer's report, at most 32 frames each: that of the
+    /// allocation, and that of the `free`, of the memory that it is about. A stack that the report
+    /// lacks is empty.
     pub(crate) fn sites(&mut self, report: &Report) -> (Vec<RawFrame>, Vec<RawFrame>) {
         let mut site = |reported: &[ReportFrame]| {
             let reported = reported.iter().take(SITE);

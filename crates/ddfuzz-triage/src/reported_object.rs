@@ -250,8 +250,10 @@ pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     object.map(Box::new).map(ObjectLine::Object)
 }
 
-/// Parses a line of a sanitizer's report about a stack variable: `[32, 64) 'name' (line 26) <==
-/// Memory access at offset 64 overflows this variable`. `None` for other lines.
+/// Parses a line of a sanitizer's report that says which stack variable was accessed,
+/// `[32, 64) 'name' (line 26) <== Memory access at offset 64 overflows this variable`: returns its
+/// name, source line, size and place in the stack frame, and the distance of the access. `None` for
+/// any other line, also for one without `<==`: that variable was not accessed.
 fn variable(line: &str) -> Option<ReportObject> {
     let (range, rest) = line.strip_prefix('[')?.split_once(") '")?;
     let (named, access) = rest.split_once(" <== Memory access at offset ")?;
@@ -299,9 +301,10 @@ fn block(text: &str) -> Option<ReportObject> {
     Some(ReportObject::new(ObjectKind::Heap, size, offset))
 }
 
-/// Parses text of a sanitizer's report that says how far an access was from an object: `0 bytes to
-/// the right of` (LLVM up to 16) or `0 bytes after` (later versions). Returns the start of the
-/// access, in bytes from the start of the object; `size` is the size of the object in bytes.
+/// Parses text of a sanitizer's report that says how far an access was from an object:
+/// `0 bytes to the right of` (LLVM up to 16) or `0 bytes after` (later versions). Returns the start
+/// of the access, in bytes from the start of the object; `size` is the size of the object in bytes.
+/// `None` for other texts.
 fn offset(where_to: &str, size: u64) -> Option<i64> {
     let (far, where_to) = where_to.split_once(" bytes ")?;
     let (far, size) = (i64::try_from(number(far)?).ok()?, i64::try_from(size).ok()?);

@@ -152,7 +152,7 @@ pub(crate) fn interpret(
     snapshot
 }
 
-/// Determines how control flow reached the program counter of a crashed thread, and walks the
+/// Returns how control flow reached the program counter of a crashed thread, and the walk over the
 /// thread's stack. Normally the walk starts at the program counter. If a call or jump to an invalid
 /// address, or a return on a smashed stack, has led out of the code, the walk starts at the frame
 /// of the caller, or of the function whose stack frame was overwritten.

@@ -91,9 +91,9 @@ pub trait Start: Send {
     /// When the target cannot be started.
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
 
-    /// Runs the target on `input` without ptrace, where the system refuses it. If the target
-    /// supports that, dying processes make copies of their registers and stack. Without `aslr`, its
-    /// addresses are not randomized.
+    /// Runs the target on `input` without ptrace, where the system refuses it, and returns how the
+    /// run ended and what it printed. If the target supports that, dying processes make copies of
+    /// their registers and stack. Without `aslr`, its addresses are not randomized.
     ///
     /// # Errors
     /// When the target cannot be run.

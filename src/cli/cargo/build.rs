@@ -84,7 +84,8 @@ pub struct BuildArgs {
 /// Time between two checks whether a build has ended, or whether the user has stopped ddfuzz.
 const BUILD_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs a build to its end. If the user stops ddfuzz meanwhile, ends all processes of the build.
+/// Runs a build to its end, and returns how it exited. If the user stops ddfuzz meanwhile, ends all
+/// processes of the build.
 fn finish(command: &mut Command) -> Result<ExitStatus, Failure> {
     let stop = signals::stop_flag()?;
     let build = command.process_group(0).spawn();

@@ -151,7 +151,8 @@ fn output_tests(place: &Path, written: &str, output: &Output) {
 }
 
 /// Tries the harness `name`, built as `program`, on some inputs, and runs a campaign on it with
-/// ddfuzz's own engine. The seeds include the corpus of the cargo-fuzz project.
+/// ddfuzz's own engine. The seeds include the corpus of the cargo-fuzz project. Returns the exit
+/// code.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,

@@ -156,8 +156,9 @@ impl Drop for CleanUp {
 /// Number of free bytes below which a failed search is reported as stopped by a full disk.
 const LEAST_SPACE: u64 = 1 << 16;
 
-/// Runs the search for changes, and writes its results. If it fails while the disk is full, the
-/// full disk is reported as the cause, because git and other commands do not always name it.
+/// Runs the search for changes, writes its results to files, and returns the result. If it fails
+/// while the disk is full, the full disk is reported as the cause, because git and other commands
+/// do not always name it.
 pub(super) fn search(
     args: &ChangesArgs,
     subject: &Subject,
@@ -422,8 +423,8 @@ fn write_results(
     Ok(result)
 }
 
-/// Replaces the commit ids `old` and `new` of the two versions in an error by the names that the
-/// user has typed.
+/// Returns the error `error` with the commit ids `old` and `new` of the two versions replaced by
+/// the names that the user has typed.
 fn named_versions(
     error: ChangesError,
     subject: &Subject,

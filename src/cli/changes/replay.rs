@@ -218,9 +218,10 @@ struct Tested {
 }
 
 impl Tested {
-    /// Tests again what the claim of a log rests on: for each change in `found`, the version with
-    /// all the others. For a `difference`, also tests the passing version, alone and with each
-    /// single one of the changes.
+    /// Tests again what the claim of a log (that its result is minimal) rests on: for each change
+    /// in `found`, the version with all the others; for a `difference`, also the passing version,
+    /// alone and with each single one of the changes. Returns how much is proved, and what refutes
+    /// the claim.
     fn by(
         session: &mut Session<'_>,
         workers: &mut Workers,

@@ -38,7 +38,7 @@ pub struct CleanJob {
 }
 
 impl CleanJob {
-    /// Runs the corpus cleanup and prints its result.
+    /// Runs the corpus cleanup and prints its result. Returns the exit code.
     ///
     /// # Errors
     /// When the corpus cannot be cleaned; it is then unchanged, unless only the result could not be

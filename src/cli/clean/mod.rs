@@ -225,6 +225,7 @@ struct Explained {
 }
 
 /// Prints for each of `files` why the cleanup in the output directory `out` kept it or left it out.
+/// Returns the exit code.
 pub fn explain_files(out: &Path, files: &[PathBuf], output: &Output) -> Result<Exit, Failure> {
     let place = CleanPaths::of(out);
     let result = read_result(&place.result())?;

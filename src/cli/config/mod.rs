@@ -52,8 +52,9 @@ pub fn settings() -> Option<&'static SettingsFile> {
 }
 
 /// Adds the settings of `ddfuzz.toml` to `words`, the command line of the program whose parser is
-/// `root`, and remembers the file, because results record it. `whole` is the parser of `ddfuzz`:
-/// the file may have a table for each of its commands, whichever program is called.
+/// `root`, and returns the completed command line together with the file, because results record
+/// it. `whole` is the parser of `ddfuzz`: the file may have a table for each of its commands,
+/// whichever program is called.
 pub fn complete(
     words: Vec<OsString>,
     mut root: Command,

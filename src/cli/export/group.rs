@@ -124,9 +124,10 @@ fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
     }
 }
 
-/// Opens the output directory that contains `path`, and finds the crash group to which `path`
-/// belongs by the names of the folders in it (kind of failure, major key, minor key, hash of the
-/// input). If `path` is in the folder of a stored input, that input is chosen, too.
+/// Opens the output directory that contains `path`, and returns a reader of it and the crash group
+/// to which `path` belongs, by the names of the folders in it (kind of failure, major key, minor
+/// key, hash of the input). If `path` is in the folder of a stored input, that input is chosen,
+/// too.
 fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)

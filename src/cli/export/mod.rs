@@ -213,7 +213,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Runs `ddfuzz export --into`: writes a Rust test for the named crash group, or for all groups,
-/// into `folder`.
+/// into `folder`. Returns the exit code.
 fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit, Failure> {
     let (reader, groups) = match &args.group {
         None => {

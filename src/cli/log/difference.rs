@@ -95,7 +95,7 @@ pub fn is_inverted(start: &StartLine) -> bool {
 /// Rebuilds the result of `max` or `diff`, a passing and a failing input, from the log and the
 /// original inputs, without running the target (`ddfuzz log replay`). Writes it to `out`: of `max`
 /// the passing input; of `diff` the failing one, and the passing one to a file beside it whose name
-/// ends with `.pass`. If `out` is stdout, there is no second file.
+/// ends with `.pass`. If `out` is stdout, there is no second file. Returns the exit code.
 pub fn rebuild(
     asked: &DifferenceLog<'_>,
     out: Option<&Path>,

@@ -153,9 +153,10 @@ pub(super) struct FileJob<'a> {
 }
 
 impl FileJob<'_> {
-    /// Minimizes the input, or continues the minimization that the log records. Meanwhile writes
-    /// each better input to the result file, at most ten times per second. `start`: first line of a
-    /// new log. `by`: makes the search, given the input to begin with, the log, and the options.
+    /// Minimizes the input, or continues the minimization that the log records, and returns the
+    /// result. Meanwhile writes each better input to the result file, at most ten times per second.
+    /// `start`: first line of a new log. `by`: makes the search, given the input to begin with, the
+    /// log, and the options.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,

@@ -183,8 +183,8 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// Divides the directories of PATH into two lists: first those that the account under which
-/// sandboxed utilities run (such as `nobody`) can access, then the others.
+/// Returns the directories of PATH in two lists: first those that the account under which sandboxed
+/// utilities run (such as `nobody`) can access, then the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
@@ -298,7 +298,7 @@ fn kernel() -> String {
 }
 
 /// Prints the utilities that a study would run and how it would run each, or why it would skip it
-/// (`--dry-run`).
+/// (`--dry-run`). Returns the exit code.
 pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {

@@ -228,7 +228,8 @@ impl TriageArgs {
         }
     }
 
-    /// Minimizes the crash groups in the output directory of the triage (`--minimize`).
+    /// Minimizes the crash groups in the output directory of the triage (`--minimize`), and returns
+    /// the result.
     fn minimize(
         &self,
         out: &Path,

@@ -116,7 +116,8 @@ impl CampaignLine {
         }
     }
 
-    /// Sets the word by which the progress line calls an execution: `run` or `input`.
+    /// Returns this display with another word by which the progress line calls an execution: `run`
+    /// or `input`.
     pub fn counting(mut self, unit: &'static str) -> CampaignLine {
         self.unit = unit;
         self

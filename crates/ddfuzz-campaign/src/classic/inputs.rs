@@ -26,11 +26,11 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Determines the greatest length, the seeds and the words from which the inputs of the
-    /// campaign are made. A new campaign takes them from the settings, and records them in the
-    /// checkpoint (seeds and dictionaries by their hash). A resumed campaign must have the same
-    /// ones; seeds that this call is not given are read from the output directory, or from the
-    /// paths from which they were first read.
+    /// Returns the greatest length, the seeds and the words from which the inputs of the campaign
+    /// are made. A new campaign takes them from the settings, and records them in the checkpoint
+    /// (seeds and dictionaries by their hash). A resumed campaign must have the same ones; seeds
+    /// that this call is not given are read from the output directory, or from the paths from which
+    /// they were first read.
     pub(super) fn settle(
         store: &Mutex<Store>,
         checkpoint: &mut Checkpoint,

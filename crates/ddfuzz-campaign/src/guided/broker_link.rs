@@ -55,9 +55,9 @@ impl Drop for BrokerLink {
 }
 
 /// Links the LibAFL broker of this campaign, which listens at `port`, to the broker of another host
-/// at `other`. A thread relays their messages, and reconnects them every 5 seconds after a loss,
-/// until the link is dropped. Sends notes about losses and reconnections to `notes`. Fails if the
-/// first connection does.
+/// at `other`, and returns the link. A thread relays their messages, and reconnects them every 5
+/// seconds after a loss, until the link is dropped. Sends notes about losses and reconnections to
+/// `notes`. Fails if the first connection does.
 pub(super) fn join(
     other: SocketAddr,
     port: u16,
@@ -119,8 +119,9 @@ fn close((there, here): &Connections) {
     let _ = here.shutdown(Shutdown::Both);
 }
 
-/// Connects to the LibAFL broker at `broker` and registers as the broker of another host. Fails if
-/// no LibAFL broker answers within 10 seconds, or it does not accept the connection.
+/// Connects to the LibAFL broker at `broker` and registers as the broker of another host. Returns
+/// the connection. Fails if no LibAFL broker answers within 10 seconds, or it does not accept the
+/// connection.
 fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     let mut stream = TcpStream::connect_timeout(&broker, CALL_TIMEOUT)?;
     stream.set_read_timeout(Some(CALL_TIMEOUT))?;

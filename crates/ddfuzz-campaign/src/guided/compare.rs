@@ -347,8 +347,9 @@ impl ComparisonValues {
     }
 }
 
-/// Returns true if the first `width` bytes of the little-endian integer `bytes`, read as a signed
-/// or an unsigned number, already hold its value.
+/// Returns true if the first `width` bytes of the little-endian integer `bytes` suffice for its
+/// value, read as an unsigned or as a signed number: all further bytes are 0, or only extend the
+/// sign.
 fn holds(bytes: &[u8], width: usize) -> bool {
     let Some((low, high)) = bytes.split_at_checked(width) else {
         return true;

@@ -237,8 +237,8 @@ impl TargetExecutor {
         Ok(self.with_coverage(runs))
     }
 
-    /// Pairs each result of the runs that the executor has just made with the coverage of that run,
-    /// if the executor has reported it.
+    /// Returns each result of the runs that the executor has just made, together with the coverage
+    /// of that run, if the executor has reported it.
     fn with_coverage(&self, runs: Vec<Run>) -> Vec<NotedRun> {
         let mut noted: Vec<NotedRun> = runs.into_iter().map(NotedRun::of).collect();
         for covered in self.executor.covered() {
@@ -258,7 +258,8 @@ impl TargetExecutor {
         }
     }
 
-    /// Runs an input that exceeded the learned time limit again within the target's full limit.
+    /// Runs an input that exceeded the learned time limit again within the target's full limit, and
+    /// returns the result.
     pub(super) fn run_with_full_limit(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         self.set_coverage_mode(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.full);

@@ -104,9 +104,9 @@ impl FailureTime {
         over(&self.hangs, HANG_DIVISOR) || over(&self.crashes, CRASH_DIVISOR)
     }
 
-    /// Estimates which share of the running time of `runs` mutants is spent on those that fail,
-    /// `failed` in number; from 0 to 1. The estimate uses the mean times of failing and of passing
-    /// runs of the worker.
+    /// Returns an estimate of the share of the running time of `runs` mutants that is spent on
+    /// those that fail, `failed` in number; from 0 to 1. The estimate uses the mean times of
+    /// failing and of passing runs of the worker.
     fn failing_share(&self, runs: u32, failed: u32) -> f64 {
         let spent = (self.hangs.spent + self.crashes.spent).as_secs_f64();
         let count = self.hangs.count.saturating_add(self.crashes.count);

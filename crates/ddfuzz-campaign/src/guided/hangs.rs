@@ -168,9 +168,9 @@ impl KnownHangs {
         std::mem::take(&mut self.changed).then_some((self.window, &self.known))
     }
 
-    /// Decides what the worker does with an input whose run took too long, and counts the run at
-    /// its site in the program; a new site is recorded. `stuck`: the signatures of the run. `size`:
-    /// size of the input in bytes.
+    /// Returns what the worker has to do with an input whose run took too long, by what is known of
+    /// the hang. Counts the run at its site in the program; a new site is recorded. `stuck`: the
+    /// signatures of the run. `size`: size of the input in bytes.
     pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> HangAction {
         let known = stuck.signatures.iter().chain(&stuck.known);
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {

@@ -220,8 +220,9 @@ pub(super) struct MainProcess {
 }
 
 impl MainProcess {
-    /// Connects to the main process at the socket `socket` as worker number `worker`, and sends
-    /// this number. `root` is the output directory, which the worker only reads.
+    /// Connects to the main process at the socket `socket` as worker number `worker`, sends this
+    /// number, and returns the connection. `root` is the output directory, which the worker only
+    /// reads.
     pub(super) fn connect(
         socket: &Path,
         root: &Path,
@@ -251,8 +252,8 @@ impl MainProcess {
         send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
     }
 
-    /// Sends a request to the main process and waits for its answer; [`Reply::Failed`] becomes an
-    /// error.
+    /// Sends a request to the main process, waits for its answer, and returns it; [`Reply::Failed`]
+    /// becomes an error.
     fn ask(&self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
         let mut line = lock(&self.stream);
         let answer = send(&mut line, request, body).and_then(|()| receive(&mut line));

@@ -327,7 +327,8 @@ where
 }
 
 impl Restartable<State> for MutationStage {
-    /// Returns true: a restarted worker has a new state, so there is no progress to continue.
+    /// Tells LibAFL to run this stage: always true, since a restarted worker has a new state, and
+    /// so there is no progress of the stage to continue.
     fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
         Ok(true)
     }

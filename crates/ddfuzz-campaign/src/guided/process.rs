@@ -42,8 +42,8 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Records the process id of the current process, which is the main process, and the processors
-    /// that it may run on.
+    /// Returns a record of the process id of the current process, which is the main process, and of
+    /// the processors that it may run on.
     pub(super) fn this() -> io::Result<Parent> {
         Ok(Parent {
             pid: getpid(),

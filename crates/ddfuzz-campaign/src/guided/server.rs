@@ -245,7 +245,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Stores an input that a worker has sent in the corpus of the output directory, and counts it
-    /// unless it is there already.
+    /// unless it is there already. Returns the answer to the worker.
     fn keep_input(&mut self, input: &[u8]) -> Result<Reply, StoreError> {
         let is_new = lock(self.session.store).add_to_corpus_unsynced(input)?;
         self.corpus += u64::from(is_new);
@@ -266,7 +266,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Passes an input that may hang ([`Request::Hang`]) to the examiner of suspected hangs; if too
-    /// many inputs wait there, only counts its run in its group.
+    /// many inputs wait there, only counts its run in its group. Returns the answer to the worker.
     fn take_suspect(
         &mut self,
         peer: &Peer,
@@ -346,8 +346,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Carries out the requests by which a worker's minimization writes to the output directory:
-    /// another crash, a reproducer, its script, or the outcome. Shows the group when its reproducer
-    /// or outcome was written.
+    /// another crash, a reproducer, its script, or the outcome. Returns the answer to the worker.
+    /// Shows the group when its reproducer or outcome was written.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
         let groups = &mut self.groups;
         match request {

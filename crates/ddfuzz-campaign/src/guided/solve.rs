@@ -273,7 +273,8 @@ fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Returns the inputs that arise from `input` if each of `edits` is applied by itself.
+    /// Test helper: returns the inputs that arise from `input` if each of the replacements `edits`
+    /// is made by itself.
     fn edited(input: &[u8], edits: Vec<Replacement>) -> Vec<Vec<u8>> {
         let edit = |(place, new): Replacement| {
             let mut bytes = input.to_vec();

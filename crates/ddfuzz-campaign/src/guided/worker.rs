@@ -356,8 +356,9 @@ const IDLE: Duration = Duration::from_millis(100);
 /// Time that the minimizing worker waits, while the disk is full, before it tries again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Works as the minimizing worker: claims and minimizes one entry after the other until the main
-/// process ends it. A minimization that is interrupted then is continued later from its log.
+/// Works as the minimizing worker: gets one entry after the other from the main process and
+/// minimizes it, until the main process ends the worker. A minimization that is interrupted then is
+/// continued later from its log.
 fn only_minimize(
     settings: &Settings,
     main_process: &MainProcess,

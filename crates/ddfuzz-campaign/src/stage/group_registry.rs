@@ -152,7 +152,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(registry)
     }
 
-    /// Mutes groups: they are still counted and stored, but not minimized any more.
+    /// Returns this registry with the groups `muted` muted: they are still counted and stored, but
+    /// not minimized any more.
     #[must_use]
     pub fn with_muted(mut self, muted: KnownGroups) -> GroupRegistry<S> {
         self.muted = muted;
@@ -574,7 +575,7 @@ impl GroupRegistry<Store> {
 
 /// Records the present build of the program in the store. If the build that was recorded last is
 /// another one, the inputs of all groups of the target are run again, and it is recorded which of
-/// them still fail in the present build.
+/// them still fail in the present build. Returns the store.
 fn check_build(store: Store, target: &Target, way: Way) -> Result<Store, CampaignError> {
     let store = Mutex::new(store);
     let check = BuildCheck {

@@ -73,8 +73,8 @@ impl<D: CrashSink> GroupObjective<D> {
         })
     }
 
-    /// Sets the slot through which the executor passes its observations of a failed run to the
-    /// objective.
+    /// Returns this objective with the slot through which the executor passes it what it observed
+    /// of a failed run.
     #[must_use]
     pub fn reading(mut self, failed_run: FailedRunSlot) -> GroupObjective<D> {
         self.failed_run = failed_run;

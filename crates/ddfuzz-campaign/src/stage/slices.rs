@@ -261,7 +261,8 @@ impl Minimization {
 }
 
 /// Minimizes the entry `id` on the thread of a coroutine, and suspends the thread by `parking`
-/// whenever a time slice is over. `first`: length of the first slice.
+/// whenever a time slice is over. `first`: length of the first slice. Returns how the minimization
+/// has ended.
 fn minimize<D: CrashSink>(
     sink: &Mutex<D>,
     minimizing: &Minimizing,

@@ -78,7 +78,7 @@ impl StudyInput {
         }
     }
 
-    /// Rebuilds the bytes of the input that this name describes.
+    /// Returns the bytes of the input that this name describes, made anew.
     pub fn build(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {

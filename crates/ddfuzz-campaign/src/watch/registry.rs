@@ -182,10 +182,11 @@ impl<'a> ContentRegistry<'a> {
         (what, line)
     }
 
-    /// Counts the finding `what` of an examined input in its group, and stores the input if it is
-    /// the first of a new minor key or small enough. If an earlier run of the input (in `answer`)
-    /// has crashed with other keys, first counts and stores that crash as a flaky one. Returns the
-    /// stored entry of `what`, else `None`. After an error the call may be repeated.
+    /// Counts the finding `what` of an examined input in its group. Stores the input if its minor
+    /// key is new, among the first 16 of the group, or if it is a crash smaller than all stored
+    /// inputs of the group. If an earlier run of the input (in `answer`) has crashed in a group
+    /// that is not known, stores that crash first, as a flaky one. Returns the stored entry of
+    /// `what`, else `None`. After an error the call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,

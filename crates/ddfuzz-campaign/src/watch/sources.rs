@@ -416,9 +416,10 @@ mod tests {
 
     use super::*;
 
-    /// Plays the end of a watch for tests: hands out a task for each element of `hangs` (true: its
-    /// file is reported as a hang), and lets their results come in the order `come`. Returns for
-    /// each result the numbers of the tasks that can be committed from then on.
+    /// Test helper for the order in which a watch commits results: makes a task for each element of
+    /// `hangs` (true: its file is reported as a hang), and lets results arrive in the order `come`
+    /// (numbers of tasks). Returns for each arrival the numbers of the tasks that can be committed
+    /// then.
     fn committed(hangs: &[bool], come: &[u64]) -> Vec<Vec<u64>> {
         let root = std::env::temp_dir();
         let mut queue = FileQueue::new(Sources::new(&[], &root), 1, false);

@@ -200,8 +200,8 @@ fn agreed<T: Copy + PartialEq>(
     first
 }
 
-/// Combines what the `runs` of an input (at least one) showed to the target's behaviour on it: the
-/// most severe ending, and the output, the number of bytes read and the call stacks. An aspect
+/// Returns the target's behaviour on an input, combined from what its `runs` (at least one) showed:
+/// the most severe ending, and the output, the number of bytes read and the call stacks. An aspect
 /// other than the ending that differs between the runs is listed as varying.
 pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     let worst = runs

@@ -58,11 +58,11 @@ pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
 }
 
 impl Search {
-    /// Finds a set cover of a matrix, whose columns are inputs and whose rows are the features to
-    /// cover, and a lower bound of the weight (total cost) of any cover: reduces the matrix, and
-    /// solves its independent parts one by one. Only covers that weigh less than `upper` are
-    /// searched for, and the bound says nothing about others. `depth`: how many times the search
-    /// has fixed columns or branched so far.
+    /// Returns a set cover of `matrix` (columns: inputs; rows: features to cover) and a lower bound
+    /// of the weight (total cost) of all its covers. Reduces the matrix, and solves its independent
+    /// parts one by one. Only covers lighter than `upper` are of use: the search ends when none can
+    /// exist, and then returns any cover. `depth`: how often the search has fixed columns or
+    /// branched so far.
     fn solve(&mut self, matrix: Matrix, upper: u64, depth: u32) -> Solved {
         let no_dearer = |one: &Column, other: &Column| one.weight <= other.weight;
         let reduced = reduce(matrix, no_dearer, &mut self.steps);

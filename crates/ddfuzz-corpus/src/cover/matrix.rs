@@ -31,8 +31,8 @@ impl<'a, S: Sets> Reader<'a, S> {
     }
 }
 
-/// The result of a first pass over all inputs: which are distinct, and for each row (feature) how
-/// many inputs reach it.
+/// The result of reading all inputs once: which are distinct, and for each row (feature) how many
+/// inputs reach it.
 pub(super) struct Survey {
     /// Numbers of the inputs that reach at least one feature to cover, without those for which
     /// another input with exactly the same features is neither larger nor slower.
@@ -222,8 +222,8 @@ pub(super) struct Universe {
 }
 
 impl Universe {
-    /// Numbers the features of `wanted` that are not in `covered` as rows, in ascending order from
-    /// 0.
+    /// Returns a numbering of the features of `wanted` that are not in `covered`: each is a row, in
+    /// ascending order from 0.
     pub fn new(wanted: &Features, covered: &Features) -> Universe {
         let features = wanted.less(covered).as_slice().to_vec();
         let words = features.last().map_or(0, |last| last.0 as usize / 64 + 1);

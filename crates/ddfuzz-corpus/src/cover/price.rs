@@ -57,9 +57,10 @@ pub(super) struct Choice {
 }
 
 impl Core {
-    /// Reduces the set cover instance of the inputs `items`: inputs that alone reach a feature are
-    /// chosen at once, and only the features that they do not reach are left to be covered. Loads
-    /// the rest into memory if it fits within the limits `effort`.
+    /// Returns what remains of the set cover instance of the inputs `items` after reductions:
+    /// inputs that alone reach a feature are chosen at once, and only the features that they do not
+    /// reach are left to be covered. Loads the rest into memory if it fits within the limits
+    /// `effort`.
     pub fn new(
         reader: &mut Reader<'_, impl Sets>,
         items: Vec<u32>,

@@ -279,9 +279,9 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
 /// The request of a cleanup: the corpus, the target, limits, and which steps are done.
 #[derive(Clone, Debug)]
 pub struct CleanSettings {
-    /// The target that the cleanup runs, if possible a variant that reports coverage.
+    /// The target that the cleanup runs, if possible a build that reports coverage.
     pub target: Target,
-    /// The target whose crashes are stored. It is the variant without coverage of a bundled target,
+    /// The target whose crashes are stored. It is the build without coverage of a bundled target,
     /// and else the same target as the one that the cleanup runs.
     pub filed_for: Target,
     /// Way in which the cleanup executes the target: a new process per run, a fork server, or calls

@@ -193,8 +193,9 @@ impl Engine<'_> {
         Ok(kept)
     }
 
-    /// Trims the kept files if the user asked for it, and returns the hashes of all contents that
-    /// were trimmed.
+    /// Trims the kept files in `kept`, whose records then hold the trimmed contents, if the user
+    /// asked for it. Returns the hashes of all contents as they were before a round of trimming;
+    /// crashes of their candidates are known by these. Empty without trimming.
     fn trim(
         &self,
         kept: &mut KeptSet,

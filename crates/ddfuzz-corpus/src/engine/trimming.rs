@@ -82,7 +82,8 @@ struct TrimTask {
 
 impl TrimRounds<'_> {
     /// Trims the kept files and drops those that become redundant, until a round changes nothing or
-    /// [`ROUNDS`] rounds are done.
+    /// [`ROUNDS`] rounds are done. Returns the number of runs, and the hashes of the contents that
+    /// were trimmed.
     pub fn run(
         &self,
         kept: &mut Vec<KeptFile>,
@@ -366,8 +367,9 @@ impl Engine<'_> {
     }
 
     /// Repeats the crash `slip`, which trimming caused, on the target for which crashes are stored,
-    /// if trimming has run another variant of it. Returns `slip` with the record of the crash on
-    /// that target; its `crash` is `None` if the input does not crash there in each run.
+    /// if trimming has run another build of it (one with coverage counters). Returns `slip` with
+    /// the record of the crash on that target; its `crash` is `None` if the input does not crash
+    /// there in each run.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

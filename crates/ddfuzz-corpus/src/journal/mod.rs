@@ -107,7 +107,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the record at the position `place`: the content and number of the run, and what the
+    /// Returns the record at the position `place`: the content and number of the run, and what the
     /// run did.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
         read_whole(self.file.file(), place).map_err(FileError::at("read", self.path()))

@@ -148,8 +148,9 @@ impl Gathered {
 }
 
 /// Runs the contents that have no record in the journal, and those that share a process with one of
-/// them. Contents are divided among processes in order of size and hash, so that their features do
-/// not depend on the order of files in a directory. `progress` is called ten times a second.
+/// them; appends their records to `journal`, and returns where these are. Contents are divided
+/// among processes in order of size and hash, so that their features do not depend on the order of
+/// files in a directory. `progress` is called ten times a second.
 fn run_unknown(
     settings: &MeasureSettings<'_>,
     index: &ContentIndex,

@@ -118,8 +118,8 @@ impl Trimmer {
         }
     }
 
-    /// Trims a file by delta debugging, and logs each test in the file's folder. `held`: the
-    /// condition that candidates must meet.
+    /// Trims a file by delta debugging, logs each test in the file's folder, and returns the
+    /// result. `held`: the condition that candidates must meet.
     ///
     /// With a limit on time, the log of an interrupted call is continued. Without one, the log is
     /// removed and begun anew: what the runs of the interrupted call have shown is lost, so that

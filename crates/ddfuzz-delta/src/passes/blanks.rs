@@ -126,8 +126,8 @@ enum Newlines {
 }
 
 /// Returns the ranges of the white space in `text` that can be deleted without joining two words.
-/// Leaves out the newlines that `kept` says, and the white space between a closing quote and a
-/// word.
+/// `kept` says which newlines must stay: none, those at lines that begin with `#`, or all. White
+/// space between a quote and a word stays, too.
 fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
     let is_word = |at: Option<&u8>| {
         at.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())

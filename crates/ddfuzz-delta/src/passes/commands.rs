@@ -7,15 +7,16 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxTree};
 use crate::passes::plain::{KEYWORDS, TreeBuilder};
 use crate::passes::words::tokens;
 
-/// Number that marks the root node of a syntax tree: its kind. The kind of a word or sign is its
-/// first byte.
+/// Kind of the root node of a script's syntax tree. It is above 255, because the kind of a word or
+/// sign is its first byte.
 const ROOT: u16 = 0x100;
-/// Kind of the nodes of commands, simple and compound.
+/// Kind of those nodes of a script's syntax tree that are commands, simple and compound.
 const COMMAND: u16 = 0x101;
-/// Kind of the nodes of branches of a compound command: of `if`, what follows `elif` or `else`; of
-/// `case`, a pattern with its commands.
+/// Kind of those nodes of a script's syntax tree that are branches of a compound command: of `if`,
+/// what follows `elif` or `else`; of `case`, a pattern with its commands.
 const BRANCH: u16 = 0x102;
-/// Kind of the nodes of commands inside of a pipeline, or of a list with `&&` or `||`.
+/// Kind of those nodes of a script's syntax tree that are commands inside of a pipeline, or of a
+/// list with `&&` or `||`.
 const PART: u16 = 0x103;
 /// Maximum nesting depth of compound commands; deeper inside, keywords are read as words.
 const DEEPEST: usize = 64;
@@ -280,13 +281,14 @@ impl Reader<'_> {
         true
     }
 
-    /// Reads the body of a loop, after `do`, up to `done`.
+    /// Reads the body of a loop, after `do`, up to `done`, and adds its commands to the tree.
     fn body(&mut self) {
         let found = self.list_before(&[b"done"]);
         self.ended += usize::from(!found.is_empty());
     }
 
-    /// Reads the rest of an `if` command, up to `fi`.
+    /// Reads the rest of an `if` command, up to `fi`, and adds its commands, and a node for each
+    /// `elif` and `else`, to the tree.
     fn branches(&mut self) {
         self.list_before(&[b"then"]);
         self.list(&[b"elif", b"else", b"fi"]);
@@ -309,7 +311,8 @@ impl Reader<'_> {
         self.ended += usize::from(!found.is_empty());
     }
 
-    /// Reads the rest of a `case` command, from `in` up to `esac`.
+    /// Reads the rest of a `case` command, from `in` up to `esac`, and adds a node for each pattern
+    /// with its commands to the tree.
     fn patterns(&mut self) {
         self.blanks(false);
         if self.word() == b"in" {

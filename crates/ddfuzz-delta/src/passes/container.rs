@@ -335,7 +335,8 @@ async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
 }
 
 /// Deletes bytes of the payload (changeable bytes) that passes edit at present, and writes `0` over
-/// bytes whose values do not matter; `care` says how thoroughly.
+/// bytes whose values do not matter. `care`: whether each step ends after a few tests that delete
+/// little, or tries all that it can.
 async fn reduce_content(work: &mut CurrentBest, care: Care) {
     let len = work.len();
     let limit = (care == Care::Rough).then_some(IMPATIENT);

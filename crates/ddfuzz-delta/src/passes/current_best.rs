@@ -320,7 +320,7 @@ impl CurrentBest {
     }
 
     /// Tests an edit of the current best text, with numbers corrected by the repair if one is set.
-    /// A text that fails becomes the new best.
+    /// A text that fails becomes the new best. Returns the outcome.
     pub async fn test(&mut self, rule: &'static str, edit: Edit) -> Outcome {
         match self.repair.take() {
             Some(mut repair) => {
@@ -333,7 +333,7 @@ impl CurrentBest {
     }
 
     /// Tests the current best text without the range `cut` of its positions. A text that fails
-    /// becomes the new best.
+    /// becomes the new best. Returns the outcome.
     pub async fn cut(&mut self, rule: &'static str, cut: Range<usize>) -> Outcome {
         let cuts = std::iter::once(cut).collect();
         self.test(rule, Edit::Cut(cuts)).await

@@ -176,9 +176,9 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     all.into_iter().chain(end).chain(trailed).collect()
 }
 
-/// Adds to `protocol` those checksum fields that match: a checksum of the bytes that a length field
-/// counts, or of all bytes before or after the checksum. A checksum of one or two bytes must cover
-/// at least `least` bytes, since a shorter range may match by chance.
+/// Returns `protocol` with those checksum fields added that match: a checksum of the bytes that a
+/// length field counts, or of all bytes before or after the checksum. A checksum of one or two
+/// bytes must cover at least `least` bytes, since a shorter range may match by chance.
 fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     let lengths = protocol
         .fields

@@ -10,13 +10,14 @@ use crate::passes::plain::TreeBuilder;
 /// Kind of the root node of a syntax tree. Words, signs, brackets and tags have their first byte as
 /// their kind, so that numbers below 256 are theirs.
 const ROOT: u16 = 0x100;
-/// Kind of the nodes of elements, with their tags and content.
+/// Kind of those nodes of the syntax tree of a markup text that are elements, with their tags and
+/// content.
 const ELEMENT: u16 = 0x101;
-/// Kind of the nodes of attributes.
+/// Kind of those nodes of the syntax tree of a markup text that are attributes.
 const ATTRIBUTE: u16 = 0x102;
-/// Kind of the nodes of attribute values.
+/// Kind of those nodes of the syntax tree of a markup text that are attribute values.
 const VALUE: u16 = 0x103;
-/// Kind of the nodes of text between tags.
+/// Kind of those nodes of the syntax tree of a markup text that are texts between tags.
 const TEXT: u16 = 0x104;
 /// Maximum depth of nested brackets in an attribute value; deeper ones are no nodes of the tree.
 const DEEPEST: usize = 64;

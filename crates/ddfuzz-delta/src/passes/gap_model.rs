@@ -26,8 +26,9 @@ pub(super) struct GapModel {
 }
 
 impl GapModel {
-    /// Creates the initial model for a sweep over a list of `units` units, from its end to its
-    /// front.
+    /// Creates the model of the gaps between needed units, for a sweep over a list of `units` units
+    /// from its end to its front. Until the sweep has found needed units, the model expects gaps of
+    /// a sixth of the list.
     pub fn over(units: usize) -> GapModel {
         GapModel {
             distance: (units * 16 / 6).max(16),
@@ -50,8 +51,8 @@ impl GapModel {
         block << blocks.saturating_sub(1).min(32)
     }
 
-    /// Records that the sweep, whose next block this model chooses, deleted a block of `units`
-    /// units.
+    /// Records that the sweep deleted `units` units in one test: the gap that is being measured,
+    /// between two needed units, is longer by them.
     pub fn record_deleted(&mut self, units: usize) {
         self.gap += units;
         self.blocks += 1;

@@ -87,8 +87,8 @@ async fn delete_large_parts(work: &mut CurrentBest, parse: fn(&[u8]) -> Option<T
     }
 }
 
-/// A grammar that makes a syntax tree of the tree of blocks which `parse` returns: each block or
-/// leaf becomes a statement.
+/// A grammar for texts that `parse` takes apart into a tree, such as that of pairs of tags: each
+/// pair, and each piece of text between pairs, becomes a statement of the syntax tree.
 #[derive(Debug)]
 struct TreeText {
     parse: fn(&[u8]) -> Option<Tree>,

@@ -97,8 +97,8 @@ pub(super) async fn raise_items(
     delete_parts_since(work, document, before).await
 }
 
-/// Describes the items of a document that contain other items, for the search that "deletes" them:
-/// to delete one is to replace it by the largest item inside of it.
+/// Says to the search that deletes groups of one kind what it means to delete an item that contains
+/// other items: to replace it by the largest item inside of it.
 const WRAPPERS: GroupKind = GroupKind {
     rule: RAISE,
     count: |document| document.wrappers(),

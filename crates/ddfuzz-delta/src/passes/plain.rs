@@ -9,11 +9,11 @@ use crate::passes::ranges::union;
 use crate::passes::tree;
 use crate::passes::words::{Token, tokens};
 
-/// Number that marks the root node of a syntax tree: its kind. The kind of a pair of brackets, a
-/// word or a sign is its first byte.
+/// Kind of the root node of the syntax tree of a text. It is above 255, because the kind of a pair
+/// of brackets, a word or a sign is its first byte.
 const ROOT: u16 = 0x100;
-/// Kind of the nodes of statements. A statement ends with a semicolon, a comma, a line end, or a
-/// block in braces at the end of a line.
+/// Kind of those nodes of the syntax tree that are statements. A statement ends with a semicolon, a
+/// comma, a line end, or a block in braces at the end of a line.
 const STATEMENT: u16 = 0x101;
 /// Maximum nesting depth of brackets in a text for which statements are found; a deeper text is
 /// read as lines of words.
@@ -109,8 +109,8 @@ pub(super) const KEYWORDS: &[&[u8]] = &[
     b"where",
     b"while",
 ];
-/// Divisor of the number of lines of a text: if at least the quotient end with a semicolon,
-/// semicolons count as the ends of statements, instead of line ends.
+/// If at least one in this many lines of a text ends with a semicolon, its statements are taken to
+/// end with semicolons, and not with lines.
 const BY_SEMICOLONS: usize = 8;
 
 /// Returns true if the statements of a text end with semicolons instead of line ends: enough lines

@@ -119,8 +119,8 @@ is_search!(Full);
 const NORMALIZED: usize = 4;
 /// Number of lines above which whole lines of a text are deleted in one list.
 const MANY_LINES: usize = 8;
-/// Divisor of a text's number of lines: one test deletes as many lines as the quotient at the end
-/// of the text, to learn whether its brackets must match. They need not if the text still fails.
+/// One test deletes the last lines of a text, one part in so many of all, to learn whether its
+/// brackets must match. They need not if the text still fails.
 const END: usize = 8;
 /// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep (the
 /// deletion of bytes from the end to the front), if bytes at the front were not needed. In larger

@@ -119,8 +119,8 @@ impl SyntaxPredictor {
         }
     }
 
-    /// Returns true if `text` is not to be run, because it has more syntax errors than the current
-    /// best and is thus predicted not to fail. Returns false for one of [`VERIFIED`] such texts.
+    /// Returns true if `text` is not to be run: it has more syntax errors than the current best, so
+    /// it will hardly fail. False for each [`VERIFIED`]th such text, which tests the prediction.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
         let is_known = self.errors < usize::MAX && text.len() <= self.largest;
         if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {

@@ -352,8 +352,8 @@ struct AflSignatures {
 }
 
 impl AflSignatures {
-    /// Searches the program file at `path` for the signatures of AFL++'s compilers; finds none if
-    /// the file cannot be read.
+    /// Returns the signatures of AFL++'s compilers that are found in the program file at `path`;
+    /// none if the file cannot be read.
     pub(super) fn of(path: &Path) -> AflSignatures {
         let data = std::fs::read(path).unwrap_or_default();
         AflSignatures {

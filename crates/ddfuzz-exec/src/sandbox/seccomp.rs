@@ -78,7 +78,9 @@ const X32: u32 = 0x4000_0000;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = Result<T, seccompiler::BackendError>;
 
-/// Makes the seccomp filters of the sandbox; `None` for processors that `seccompiler` does not
+/// Makes the three seccomp filters of the sandbox, one for each error code of a refused call:
+/// rights that no target needs (mounts, modules, namespaces, …: EPERM), sockets except AF_UNIX
+/// (EAFNOSUPPORT), and `clone3` (ENOSYS). `None` for processors that `seccompiler` does not
 /// support.
 fn filters() -> Built<Option<Vec<BpfProgram>>> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
@@ -143,9 +145,9 @@ fn statement(code: u16, k: u32) -> sock_filter {
     }
 }
 
-/// Changes a seccomp filter so that all system calls by the 32-bit and x32 interfaces fail. The
-/// original filter kills the process at 32-bit calls, and misreads x32 calls, whose numbers have
-/// other meanings.
+/// Returns a seccomp filter changed so that all system calls by the 32-bit and x32 interfaces fail.
+/// The original filter kills the process at 32-bit calls, and misreads x32 calls, whose numbers
+/// have other meanings.
 fn refuse_others(program: BpfProgram) -> BpfProgram {
     // From <linux/bpf_common.h>.
     const LOAD: u16 = 0x20;

@@ -46,7 +46,7 @@ impl ServerExecutor {
     }
 
     /// Runs an input in a new process that the server forks, not in the runner (the process that
-    /// makes many runs).
+    /// makes many runs). Returns the result of the run.
     pub(crate) fn run_forked(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         self.set_forking(true);
         let answer = retry::run(self, &[input]);

@@ -96,8 +96,8 @@ impl Console {
         }
     }
 
-    /// Corrects how the last run ended: a run that was ended by hanging up its terminal counts as a
-    /// normal exit.
+    /// Returns how the last run ended, which seems to be `ended`: a run that was ended by hanging
+    /// up its terminal counts as a normal exit.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         self.finish();
         match ended {

@@ -29,7 +29,7 @@ const RETURNED: u64 = 16;
 const STACK: u64 = 8 << 20;
 
 /// A reason to suspect an instruction of a failing run: it changes the key of a filed record,
-/// writes to a freed block, or has helped to choose the address of the failing value.
+/// writes to a freed heap block, or has helped to choose the address of the failing value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
     /// The instruction changes a field by which its record was filed in a table, and by which the

@@ -176,8 +176,8 @@ impl Engine {
         Ok(Some((run, registers)).filter(|it| it.1.rsp == decision.stack))
     }
 
-    /// Lets a changed run go on to its end, or until `limit` is over, and counts how often it
-    /// reaches the statement at the address `failing`.
+    /// Lets a changed run go on to its end, or until `limit` is over, and returns how it ended, and
+    /// how often it reached the statement at the address `failing`.
     fn rest_of(
         &mut self,
         process: &mut Process,

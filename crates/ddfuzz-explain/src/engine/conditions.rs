@@ -17,8 +17,9 @@ use super::{Engine, EngineError};
 /// A condition is observed at most at this many of its executions in a run; what it did later is
 /// not known.
 const OBSERVED: usize = 16;
-/// Largest numbers of values for each of which a comparison with a constant gets another constant:
-/// the last 8 values of a comparison of order, the last 2 of a comparison for equality.
+/// How many of the values that a run compared with a constant, the last ones, yield mutants: 8 if
+/// it compared by order, 2 for equality. The mutant of a value has the nearest other constant with
+/// which the comparison of this value would have gone the other way.
 const VALUES: [usize; 2] = [8, 2];
 
 /// A comparison with a constant, on which a condition depends.

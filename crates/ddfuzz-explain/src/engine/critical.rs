@@ -16,8 +16,8 @@ const ROUND_OF_TESTS: usize = 60;
 /// Largest number of runs of the failing input in which conditions are tested: from each of these
 /// runs, forks are made that decide one condition the other way.
 const ROUNDS: usize = 5;
-/// The search for conditions ends when runs with another decision did not end in time for so many
-/// different jumps.
+/// A run in which a jump goes the other way may not end in time. After so many different jumps with
+/// such runs, the search for conditions ends, because each costs a whole time limit.
 const HANGING: usize = 8;
 
 /// A condition of the failing run that averts the failure when it is decided the other way, found

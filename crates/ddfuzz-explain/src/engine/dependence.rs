@@ -138,7 +138,7 @@ struct Frame {
     jumps: Vec<(u32, u64, u64)>,
 }
 
-/// The state of one pass over the recorded instructions, in the order of time, that finds
+/// The state of one walk over the recorded instructions, in the order of time, that finds
 /// dependences.
 struct Pass {
     found: Dependences,
@@ -363,8 +363,8 @@ pub fn is_copy(executed: &Executed) -> bool {
 mod tests {
     use super::*;
 
-    /// Records instructions from the address 0x100 on, each executed with the same registers except
-    /// for the given ones.
+    /// Test helper: makes the recording of a run that executes the instructions `code` (address and
+    /// machine code of each), all with the same values in the registers.
     fn recorded(code: &[(u64, &[u8])]) -> Recorded {
         let one = |(pc, bytes): &(u64, &[u8])| {
             let mut registers = [0x5000; REGISTERS];

@@ -19,8 +19,8 @@ const TOGETHER: u64 = 4;
 /// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
-/// A call of `free`, or of `realloc` that moves a block, after which the program still uses the
-/// block at its old address.
+/// A call of `free`, or of `realloc` that moves a heap block, after which the program still uses
+/// the block at its old address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Addresses of the calls in the program's own code that led to the call, innermost first.
@@ -31,7 +31,7 @@ pub struct Lost {
 }
 
 /// Largest number of instructions after the call of `free` or `realloc` among which a use of the
-/// block is searched for.
+/// freed or moved heap block is searched for.
 const MOST_STEPS: usize = 20_000;
 
 /// The result of a run in which some calls of `free` did nothing.

@@ -10,9 +10,9 @@ use crate::unfold::Area;
 
 /// Number of bytes before a heap block's first byte that glibc uses for its size.
 const HEADER: u64 = 16;
-/// Size in bytes of the chunk in which a thread keeps its freed blocks (glibc 2.30 and later).
+/// Size in bytes of the chunk in which a thread keeps its freed heap blocks (glibc 2.30 and later).
 const TCACHE: u64 = 0x290;
-/// Number of different block sizes for which a thread keeps freed blocks.
+/// Number of different block sizes for which a thread keeps freed heap blocks.
 const TCACHE_BINS: u64 = 64;
 /// Number of bytes from the beginning of a heap that are read; blocks beyond them are not seen.
 const LARGEST: u64 = 256 << 20;
@@ -95,7 +95,7 @@ pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     None
 }
 
-/// Returns true if a size field of the allocator says that the block before it is in use.
+/// Returns true if a size field of the allocator says that the heap block before it is in use.
 pub fn says_used(word: u64) -> bool {
     word & 1 == 1
 }
@@ -217,7 +217,8 @@ impl Heap {
         }));
     }
 
-    /// Adds to `freed` the blocks that the thread keeps for its next allocations (glibc's tcache).
+    /// Adds to `freed` the heap blocks that the thread keeps for its next allocations (glibc's
+    /// tcache).
     fn cached(&self, tcache: u64, freed: &mut HashSet<u64>) {
         for bin in 0..TCACHE_BINS {
             let Some(first) = self.word(tcache + 2 * TCACHE_BINS + 8 * bin) else {

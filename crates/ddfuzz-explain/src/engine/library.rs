@@ -12,7 +12,7 @@ use crate::dwarf::frames::REGISTERS;
 /// Maximum number of instructions that are followed from a call of a library's function to the jump
 /// into the library: the code between (the PLT stub) is short.
 const STUB: usize = 3;
-/// Number of bytes at the start of a freed block in which the allocator may keep its own data.
+/// Number of bytes at the start of a freed heap block in which the allocator may keep its own data.
 const FREED: u64 = 64;
 /// Largest size of an instruction, in bytes.
 const LONGEST: usize = 15;

@@ -369,7 +369,8 @@ impl Engine {
     }
 
     /// Returns a copy of the source file and line of an address in the process, as
-    /// [`place`](Engine::place) finds them, for comparisons of lines.
+    /// [`place`](Engine::place) finds them, for comparisons of lines; `None` without debug
+    /// information.
     pub(crate) fn line(&self, pc: u64) -> Option<(String, u64)> {
         let place = self.place(pc);
         place.map(|(file, line)| (file.to_owned(), line))

@@ -11,8 +11,8 @@ use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of times that a run may stop at allocating functions; then the test of moved
-/// blocks has no result.
+/// Largest number of times that a run may stop at allocating functions while moved heap blocks are
+/// searched for; after so many stops the search has no result.
 const MOST_STOPS: usize = 20_000;
 /// Heap blocks of at most this size, in bytes as requested, are made longer than requested, so that
 /// later calls of `realloc` find room to grow them where they are.
@@ -29,8 +29,8 @@ struct Allocators {
     frees: bool,
 }
 
-/// The result of a run in which the first calls of `realloc` moved their blocks and the later ones
-/// did not.
+/// The result of a run in which the first calls of `realloc` moved their heap blocks and the later
+/// ones did not.
 struct Moved {
     /// How the run has ended; `None` if it was stopped before its end.
     ending: Option<Ending>,
@@ -212,8 +212,8 @@ impl Engine {
     }
 }
 
-/// Returns the size to request instead of `size`: with room for the block to grow to 16 times its
-/// size.
+/// Returns the size to request instead of `size`: with room for the heap block to grow to 16 times
+/// its size.
 fn longer(size: u64) -> u64 {
     match size {
         1..=LARGEST => size * 16 + 64,
@@ -234,7 +234,7 @@ fn ask_for_more(registers: &mut user_regs_struct, allocators: Allocators) {
     }
 }
 
-/// Returns the number of bytes that a block of glibc's allocator can hold.
+/// Returns the number of bytes that a heap block of glibc's allocator can hold.
 fn usable(run: &mut Run, block: u64) -> u64 {
     let size = run.process.word(block.wrapping_sub(8)).unwrap_or(0);
     (size & !7).saturating_sub(16)

@@ -144,8 +144,8 @@ const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, R
 /// Largest number of instructions before a call among which those are searched that set its
 /// arguments.
 const SETTING: usize = 24;
-/// Largest distance, in instructions, between two instructions of which one may use the registers
-/// of the other.
+/// How many instructions before and after an instruction are searched for a register that it may
+/// use instead of its own, and before an indirect jump for the address of its jump table.
 pub(super) const NEARBY: usize = 10;
 /// Machine code of the instruction that does nothing (`nop`).
 pub(super) const NOP: u8 = 0x90;

@@ -23,7 +23,7 @@ use crate::suspects::MAIN;
 /// Largest number of times that a mutant's run may stop at its breakpoint; then it counts as
 /// hanging.
 const STOPS: usize = 400;
-/// The next instruction begins less than this many bytes after the start of one (15 at most).
+/// Each instruction has fewer bytes than this (at most 15), so the next one begins before that.
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
@@ -605,8 +605,8 @@ fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     }
 }
 
-/// After an instruction was executed, lets the process go on at another address if `patch` is
-/// [`Patch::Leave`].
+/// Makes the process leave its code for another address if `patch` ([`Patch::Leave`]) says so for
+/// the instruction that it has just executed. If that was a call, it leaves when the call returns.
 fn leave(process: &mut Process, patch: &Patch) -> Result<(), EngineError> {
     let Patch::Leave(at, to) = patch else {
         return Ok(());

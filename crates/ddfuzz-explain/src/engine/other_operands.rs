@@ -35,7 +35,8 @@ pub(super) enum Role {
 }
 
 /// Returns where an instruction has its byte ModRM and its prefix REX (`None` without one), and
-/// whether the bits `reg` of ModRM name the first operand. `None` for instructions of other forms.
+/// whether the bits `reg` of ModRM name the first operand. `None` for opcodes other than the usual
+/// moves, arithmetic, comparisons and address computations.
 fn layout(bytes: &[u8]) -> Option<(usize, Option<usize>, bool)> {
     let is_prefix = |it: &&u8| matches!(it, 0x66 | 0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26);
     let prefixes = bytes.iter().take_while(is_prefix).count();

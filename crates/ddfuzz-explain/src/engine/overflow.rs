@@ -17,8 +17,8 @@ use super::{Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::Frame;
 use crate::unfold::Area;
 
-/// Largest number of stops of a run in which the allocations of a block and writes past its end are
-/// observed.
+/// Largest number of times that a run is stopped to observe the allocations of heap blocks and the
+/// writes past their ends; a run with more stops counts as one in which nothing was seen.
 const MOST_STOPS: usize = 60_000;
 /// Largest number of calls on the stack that are recorded for an allocation.
 const CALLERS: usize = 4;

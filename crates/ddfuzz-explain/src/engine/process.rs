@@ -479,8 +479,8 @@ impl Process {
         Ok((result, child))
     }
 
-    /// Forks the process where it stands. The new process is stopped there, too, and its end sends
-    /// no signal.
+    /// Forks the process where it stands, and returns the new process. It is stopped there, too,
+    /// and its end sends no signal.
     ///
     /// # Errors
     /// When the system refuses another process.

@@ -258,10 +258,10 @@ fn number(bytes: &[u8]) -> Option<u64> {
 }
 
 impl Engine {
-    /// Records the instructions that a run executes from the first of `points` on, one at a time; a
-    /// library's function is one instruction. Ends at the crash or, if `is_bounded`, at the last of
-    /// `points`. Behind the last point, ends after [`BEYOND`] instructions in a row outside of the
-    /// program's own code. A part that was recorded before is not executed again.
+    /// Records and returns the instructions that a run executes from the first of `points` on, one
+    /// at a time; a library's function is one instruction. Ends at the crash or, if `is_bounded`,
+    /// at the last of `points`. Behind the last point, ends after [`BEYOND`] instructions in a row
+    /// outside of the program's own code. A part that was recorded before is not executed again.
     pub(super) fn record(
         &mut self,
         side: Side,

@@ -225,8 +225,9 @@ impl Engine {
         }
     }
 
-    /// Resumes a run up to the next breakpoint or its end. Signals are delivered; one that kills
-    /// ends the run, stopped before its delivery.
+    /// Resumes a run up to the next breakpoint, another stop (such as a watched address) or its
+    /// end, and returns which it is. Signals are delivered; one that kills ends the run, stopped
+    /// before its delivery.
     ///
     /// # Errors
     /// When the process starts threads or processes, or tracing fails.
@@ -576,7 +577,8 @@ impl ShadowStack {
     }
 }
 
-/// Mixes the bits of a number for hashing, by the finalizer of splitmix64.
+/// Returns a number whose bits are those of `value` mixed for hashing, by the finalizer of
+/// splitmix64.
 fn mix(value: u64) -> u64 {
     let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

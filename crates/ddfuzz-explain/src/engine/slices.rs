@@ -77,7 +77,8 @@ impl Goal {
 
 impl Engine {
     /// Searches for the smallest part of the failing run's statement executions that reproduces
-    /// `goal`. Each test may take at most `limit`.
+    /// `goal`. Each test may take at most `limit`. Returns the part, or why there is none: too many
+    /// executions, or even all of them do not reproduce it.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -184,8 +184,9 @@ impl Engine {
     }
 
     /// Forks the stopped run, applies the plan (changes) of a test to the fork, and lets it run on:
-    /// to its end, or to a statement at which its state is read. `until` has the address of that
-    /// statement, and the number of arrivals there, counted from the fork on.
+    /// to its end, or to a statement at which its state is read. Returns its end or this state.
+    /// `until` has the address of that statement, and the number of arrivals there, counted from
+    /// the fork on.
     ///
     /// # Errors
     /// When forking or tracing fails.

@@ -117,7 +117,8 @@ impl Allowance {
         Allowance::new(budget / cpu, Instant::now() + budget * BUSY / wall)
     }
 
-    /// Returns this allowance with at most the CPU time `cpu` from now on.
+    /// Returns this allowance, limited further: from now on, no more than the CPU time `cpu` may be
+    /// used.
     pub fn within(self, cpu: Duration) -> Allowance {
         let cpu = self.cpu.min(cpu_spent().saturating_add(cpu));
         Allowance { cpu, ..self }
@@ -131,7 +132,8 @@ impl Allowance {
         }
     }
 
-    /// Returns an allowance of the CPU time `cpu` from now on, that ends at `wall` in any case.
+    /// Returns an allowance that starts now: it is over when this thread and the processes that it
+    /// traces have used the CPU time `cpu`, or at the moment `wall`, whichever comes first.
     pub fn new(cpu: Duration, wall: Instant) -> Allowance {
         let cpu = cpu_spent().saturating_add(cpu);
         Allowance { cpu, wall }

@@ -26,8 +26,8 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns true if a block is full of C++ objects of one class, each of `size` bytes: all begin
-    /// with the same vtable pointer.
+    /// Returns true if a block of memory is full of C++ objects of one class, each of `size` bytes:
+    /// all begin with the same vtable pointer.
     pub(super) fn is_of_one_class(&mut self, block: Area, size: u64) -> bool {
         let length = (block.end - block.start).min(LARGEST);
         let bytes = self.state.bytes(block.start, length as usize);

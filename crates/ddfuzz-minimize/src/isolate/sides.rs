@@ -26,9 +26,9 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Compares two inputs and computes the deltas between them, which takes seconds for large
-    /// inputs without similarities. For [`Units::Bytes`], the passing input is empty and `passing`
-    /// is ignored.
+    /// Compares two inputs, and returns them with the deltas between them, which takes seconds for
+    /// large inputs without similarities. For [`Units::Bytes`], the passing input is empty and
+    /// `passing` is ignored.
     pub fn new(units: Units, passing: &[u8], failing: &[u8]) -> Subject {
         let changes = match units {
             Units::Bytes => None,

@@ -92,7 +92,8 @@ impl LookAheadCost {
             .is_none_or(|(ended, cost)| ended.elapsed() >= cost * TIMES)
     }
 
-    /// Calls `look`, which makes a prediction, and records its duration.
+    /// Calls `look`, which makes a prediction, records how long that takes, and returns the
+    /// prediction.
     pub fn measure<T>(&mut self, look: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let seen = look();

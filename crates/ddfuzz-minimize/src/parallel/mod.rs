@@ -59,9 +59,9 @@ impl<'a> Workers<'a> {
         }
     }
 
-    /// Sets how long tests must take for the workers to run further tests ahead: the median wall
-    /// time of recent tests must be at least `cost` (200 µs by default; zero means always). The
-    /// result of the minimization does not depend on it.
+    /// Returns these workers with another value of how long tests must take for the workers to run
+    /// further tests ahead: the median wall time of recent tests must be at least `cost` (200 µs by
+    /// default; zero means always). The result of the minimization does not depend on it.
     pub fn ahead_from(self, cost: Duration) -> Workers<'a> {
         Workers {
             worth: cost,

@@ -210,8 +210,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         self.wait(id)
     }
 
-    /// Locks the oracle that the first worker shares with the caller's thread, and waits while the
-    /// worker uses it.
+    /// Locks the oracle that the first worker shares with the caller's thread, and returns it;
+    /// waits while the worker uses it.
     fn first_oracle(&self) -> MutexGuard<'env, BoxedOracle<'o>> {
         let first = self.workers.first.lock();
         first.unwrap_or_else(PoisonError::into_inner)
@@ -378,7 +378,7 @@ impl WorkerOracle<'_, '_> {
 }
 
 impl Job {
-    /// Runs the text of the job with `oracle`, in the thread of a worker.
+    /// Runs the text of the job with `oracle`, in the thread of a worker, and returns the answer.
     fn run(&self, oracle: &mut dyn Oracle) -> Result<Answer, OracleError> {
         let (answer, _) = self.manner.put(oracle, &self.text)?;
         Ok(answer)

@@ -22,9 +22,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Plans to repeat tests of the proof: chooses `chosen` of the `removals` (ranges of the best
-    /// text), evenly spread, and runs the text without each of them `times` times in a row. `texts`
-    /// has the best text.
+    /// Returns a plan to repeat tests of the proof: it chooses `chosen` of the `removals` (ranges
+    /// of the best text), evenly spread, and runs the text without each of them `times` times in a
+    /// row. `texts` has the best text.
     fn new(
         removals: &[Range<usize>],
         (chosen, times): (usize, usize),

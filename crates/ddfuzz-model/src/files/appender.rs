@@ -110,7 +110,8 @@ impl Appender {
         })
     }
 
-    /// Appends `line` and a line end in one `write`, as [`Appender::append_record`] does.
+    /// Appends `line` and a line end in one `write`, and returns their position, as
+    /// [`Appender::append_record`] does.
     ///
     /// # Errors
     /// If `line` contains a line end, or cannot be written completely; a partly written line is

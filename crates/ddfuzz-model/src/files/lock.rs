@@ -35,7 +35,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Acquires the lock without waiting, and creates the lock file if needed.
+    /// Acquires the lock on the file at `path`, which is created if needed, without waiting.
+    /// Returns the lock, which dropping releases.
     ///
     /// # Errors
     /// [`LockError::AlreadyLocked`] if another process, or another `Lock` of this process, holds

@@ -436,7 +436,7 @@ fn axes(
     svg
 }
 
-/// Draws the line of the best input's size, which drops at each reduction, as SVG.
+/// Returns as SVG the line of the best input's size, which drops at each reduction.
 fn line(history: &MinimizationHistory, place: &impl Fn(u64, u64) -> (f64, f64)) -> String {
     let mut size = history.size_before;
     let mut points = vec![place(0, size)];

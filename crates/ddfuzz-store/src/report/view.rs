@@ -234,8 +234,9 @@ impl GroupView {
         minimized.map_or_else(|| "not minimized yet".to_owned(), claim)
     }
 
-    /// Returns the minimality of the reproducer in a word or two (`1-minimal`, `empty input`, `any
-    /// input`); `None` until the minimization has ended.
+    /// Returns the minimality of the reproducer in a word or two: `1-minimal`, `empty input` (the
+    /// program fails without input), `any input` (it crashes whatever the input is). `None` until
+    /// the minimization has ended.
     pub fn claim_word(&self) -> Option<&str> {
         let minimized = self.minimized.as_ref()?;
         Some(match minimized.size_after {

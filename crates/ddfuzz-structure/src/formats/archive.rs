@@ -169,7 +169,7 @@ pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 
 /// Returns the tree nodes of all bytes of a ZIP file in front of its central directory, which
 /// begins at offset `end`: the `members`, and payloads (changeable bytes) between them. Sets
-/// `is_there` of each member that could be read.
+/// `is_there` of each member that could be read. `None` if a member is outside of the text.
 fn zip_members(
     reader: &mut Reader,
     text: &[u8],

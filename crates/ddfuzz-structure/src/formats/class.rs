@@ -287,7 +287,7 @@ impl Class<'_> {
 
     /// Reads an attribute: its name, its size, and its body, which is a payload (changeable bytes)
     /// if its layout is unknown or does not fit. `around` is the label (id in the file's tree) of
-    /// its group of nodes.
+    /// its group of nodes. `None` if the text ends inside of the attribute.
     fn attribute(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let name = self.utf8(HALF.read_at(self.text, at)?).unwrap_or_default();
         let size = Encoding::Big(4).read_at(self.text, at + 2)?;

@@ -27,8 +27,9 @@ const SINGLE: usize = 16;
 /// A style of strings fits a text only if the text has at least this many such strings for each
 /// misfit, that is, each number that looks like the size of a string but is followed by none.
 const MISFITS: usize = 8;
-/// Strings that take less than three quarters of a text are taken for chance, unless at least this
-/// many of them follow each other directly.
+/// The strings of a text (each with its size in digits before it) that take less than three
+/// quarters of the text together are there by chance, unless at least this many of them follow each
+/// other directly.
 const CHAIN: usize = 3;
 
 /// A way to write strings with their sizes: the bytes `before`, the size in digits, the bytes

@@ -60,8 +60,8 @@ impl Stated {
 }
 
 impl<'a> Object<'a> {
-    /// Begins to read the file `text`, whose header has `head` bytes and whose numbers are
-    /// big-endian if `big`.
+    /// Returns the state at the start of reading the file `text`, whose header has `head` bytes and
+    /// whose numbers are big-endian if `big`.
     pub fn new(reader: &mut Reader, text: &'a [u8], big: bool, head: usize) -> Object<'a> {
         Object {
             text,

@@ -217,7 +217,8 @@ impl Module<'_> {
 
     /// Returns the tree nodes of a section that consists of a count and as many items. An item can
     /// be deleted by itself; an item of the function section, which states a function's type, is
-    /// deleted together with the body of the function.
+    /// deleted together with the body of the function. `None` if an item cannot be read, or the
+    /// file has too many parts.
     fn items(&self, reader: &mut Reader, kind: u8, text: &[u8]) -> Option<Vec<Node>> {
         let (count, mut at) = number(text, 0)?;
         let list = match kind {
@@ -411,7 +412,7 @@ fn data(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
 }
 
 /// Reads a vector of bytes, such as a name: its size, and the bytes as a payload (changeable
-/// bytes).
+/// bytes). `None` if the text ends before.
 fn counted(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     let (size, start) = number(text, at)?;
     let end = skip(text, start, size)?;

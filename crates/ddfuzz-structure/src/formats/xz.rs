@@ -220,7 +220,8 @@ impl Stream<'_> {
 
     /// Reads the index of the stream at offset `at`, which has a record for each block; a record is
     /// deleted together with its block. `label` is the label (id in the file's tree) that the index
-    /// gets. Returns the nodes and the offset after the index.
+    /// gets. Returns the nodes and the offset after the index; `None` if there is no index, or the
+    /// text ends inside of it.
     fn index(&self, reader: &mut Reader, at: usize, label: Label) -> Option<(Vec<Node>, usize)> {
         let text = self.text;
         (*text.get(at)? == 0).then_some(())?;

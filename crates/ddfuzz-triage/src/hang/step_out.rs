@@ -334,8 +334,8 @@ impl Tracer<'_> {
     }
 
     /// Handles a stop of the thread `thread` with the wait status `status`, while a call is awaited
-    /// to return or a loop to end (`waiting`). Returns what has happened if the stop shows that it
-    /// has; else resumes the thread and returns `None`.
+    /// to return or a loop to end (`waiting`). Returns which of the two has happened, if the stop
+    /// shows it; else resumes the thread and returns `None`.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap

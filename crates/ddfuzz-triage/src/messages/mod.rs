@@ -42,7 +42,7 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = String> + Clone {
         })
 }
 
-/// Cuts a text to at most `most` bytes, at a character boundary.
+/// Returns the beginning of a text: at most `most` bytes, cut at a character boundary.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {

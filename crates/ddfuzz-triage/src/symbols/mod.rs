@@ -83,7 +83,7 @@ impl Symbolizer {
         self.is_off = true;
     }
 
-    /// Looks up the names and source lines of the functions (inlined ones included) at one code
+    /// Returns the names and source lines of the functions (inlined ones included) at one code
     /// address of the program or library at `path`; `offset` is the address in bytes from the load
     /// bias.
     pub fn place(&mut self, path: &Arc<Path>, offset: u64) -> Place {
@@ -158,7 +158,7 @@ impl Symbolizer {
         })
     }
 
-    /// Looks up the function names and source lines of the code at `offset` in the program or
+    /// Returns the function names and source lines of the code at `offset` in the program or
     /// library at `path`, also in a separately installed debug file if `apart` is set. It is not
     /// set for runtimes (C library …), because their debug files are large.
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {

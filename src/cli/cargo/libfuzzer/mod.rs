@@ -107,8 +107,8 @@ fn not_by_libfuzzer(args: &RunArgs) -> Option<&'static str> {
     ])
 }
 
-/// Builds the plan by which libFuzzer processes are started, and chooses the corpus directory for
-/// new inputs: the first that the user names, else the project's. The user's own flags in `words`
+/// Returns the plan by which libFuzzer processes are started, and the corpus directory for new
+/// inputs: the first that the user names, else the project's. The user's own flags in `words`
 /// follow those made of ddfuzz's options, and so take precedence.
 fn plan(
     args: &RunArgs,

@@ -101,8 +101,8 @@ const UP: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 /// Block characters that fill 0 to 8 eighths of a cell, from the left, for horizontal bars.
 const RIGHT: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// Plots the values as vertical bars in `rows` lines of text, one column for each value, scaled to
-/// the largest value. Values above 0 are always visible.
+/// Returns `rows` lines of text in which the values are plotted as vertical bars, one column for
+/// each value, scaled to the largest value. Values above 0 are always visible.
 pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
     let most = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| match *value > 0.0 && most > 0.0 {

@@ -187,7 +187,7 @@ fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'
     lines
 }
 
-/// Splits a row of the hex dump into its two columns: the bytes in hex, and the same bytes as text.
+/// Returns the two columns of a row of the hex dump: the bytes in hex, and the same bytes as text.
 fn split(line: String) -> (String, String) {
     match line.split_once('|') {
         Some((hex, text)) => (hex.trim_end().to_owned(), format!("|{text}")),

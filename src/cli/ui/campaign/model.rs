@@ -569,7 +569,8 @@ impl History {
         rate(first, last)
     }
 
-    /// Returns the number of samples kept over the whole campaign.
+    /// Returns the number of samples of the campaign's progress (time and runs) that are stored now;
+    /// fewer than were added, once samples were dropped.
     pub fn len(&self) -> usize {
         self.samples.len()
     }

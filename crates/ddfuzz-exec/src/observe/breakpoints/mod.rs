@@ -50,9 +50,9 @@ pub(crate) struct BreakpointPlan {
 }
 
 impl BreakpointPlan {
-    /// Plans breakpoints on all compare instructions and on the callbacks `hooks`. Only functions
-    /// that decode completely get breakpoints: a breakpoint in data would change the program's
-    /// behaviour.
+    /// Returns a plan of breakpoints on all compare instructions and on the callbacks `hooks`. Only
+    /// functions that decode completely get breakpoints: a breakpoint in data would change the
+    /// program's behaviour.
     pub(crate) fn of(image: Image, hooks: &[Hook]) -> BreakpointPlan {
         let mut sites = BTreeMap::new();
         let is_hook = |start| image.hooks.iter().any(|hook| hook.address == start);

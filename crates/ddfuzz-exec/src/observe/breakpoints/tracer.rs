@@ -60,8 +60,8 @@ pub(crate) struct Tracer<'a> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Seizes a process that waits before its `execve`, to trace it with breakpoints. Fails as
-    /// [`seize_tree`] does.
+    /// Seizes a process that waits before its `execve`, and returns the tracer, which will set the
+    /// breakpoints of `plan` in it. Fails as [`seize_tree`] does.
     pub(crate) fn seize(
         pid: Pid,
         plan: &'a BreakpointPlan,

@@ -392,7 +392,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes the rows of utilities; a utility counts once, over all its versions and machines.
+    /// Returns a summary of the rows of utilities; a utility counts once, over all its versions and
+    /// machines.
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Summary {
         let (mut run, mut counts) = (0, [0; 4]);
         let mut hosts = BTreeSet::new();
