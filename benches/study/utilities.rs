@@ -67,6 +67,7 @@ fn row(utility: &Utility, runs: usize) -> Result<Row, ExecError> {
         limits: Limits::default(),
         sandbox: Sandbox::On,
         path: OsString::from(installed::PATH.join(":")),
+        freeze_start: false,
     };
     let program = utility.path.clone().unwrap_or_default();
     let target = environment.target(program, &utility.invocations[0], &[]);

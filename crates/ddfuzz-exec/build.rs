@@ -24,7 +24,7 @@ const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
 /// Names of the C files that, with those in `SHARED`, are compiled to the runtime library, which is
 /// preloaded into targets.
-const INJECTED: [&str; 20] = [
+const INJECTED: [&str; 21] = [
     "inject.c",
     "blocks.c",
     "defer.c",
@@ -38,6 +38,7 @@ const INJECTED: [&str; 20] = [
     "restore_calls.c",
     "restore_filter.c",
     "restore_memory.c",
+    "restore_paths.c",
     "restore_setup.c",
     "restore_sites.c",
     "spare.c",

@@ -69,8 +69,9 @@ fn no_descendant_survives_its_run() {
         let mut executor = executor(&program, way);
         for word in ["children\n", "bomb\n"] {
             executor.run(word.as_bytes()).unwrap();
-            // The server, and the child that waits for the next run.
-            let most = if way == Way::Command { 0 } else { 2 };
+            // The servers of untraced and of traced runs, and the child of each that waits for the
+            // next run.
+            let most = if way == Way::Command { 0 } else { 4 };
             assert!(running(&program.path) <= most, "{way}: {word}");
         }
         assert_eq!(executor.run(b"crash\n").unwrap().ended, Ended::Signal(11));

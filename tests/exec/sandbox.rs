@@ -283,8 +283,9 @@ fn no_daemon_outlives_its_run() {
         for _ in 0..3 {
             let ended = executor.run(b"+ daemon\n").unwrap().ended;
             assert_eq!(ended, Ended::Exit(0), "{way}");
-            // The server, and the child that waits for the next run.
-            let most = if way == Way::Command { 0 } else { 2 };
+            // The servers of untraced and of traced runs, and the child of each that waits for the
+            // next run.
+            let most = if way == Way::Command { 0 } else { 4 };
             assert!(running(&program.path) <= most, "{way}");
         }
         drop(executor);

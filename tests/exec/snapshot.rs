@@ -81,6 +81,8 @@ const PUT_BACK: &[&str] = &[
     "mask",
     "signal_stack",
     "mode_mask",
+    "moves",
+    "local_service",
     "clock",
     "random",
     "errno",

@@ -116,6 +116,7 @@ fn a_study_is_resumed_as_what_it_is_or_not_at_all() {
         "--channel file",
         "--shard 2/2",
         "--preset small1",
+        "--freeze-start",
     ] {
         let said = lab.revisit(&format!("{words} {other} --resume")).exits(2);
         assert!(said.err.contains("cannot be resumed"), "{other}: {said:?}");
@@ -125,5 +126,10 @@ fn a_study_is_resumed_as_what_it_is_or_not_at_all() {
         let result = lab.revisit(&format!("{words} {same} --resume")).json();
         assert_eq!(result["runs"], 10, "{same}: {result}");
         assert_eq!(result["utilities"].as_array().unwrap().len(), 1, "{result}");
+    }
+    let words = words.replace("-o out", "-o frozen");
+    for with in ["zap --freeze-start", "--resume", "--freeze-start --resume"] {
+        let result = lab.revisit(&format!("{words} {with}")).json();
+        assert_eq!(result["runs"], 10, "{with}: {result}");
     }
 }

@@ -116,6 +116,27 @@ static int of_open(const struct call *call, long *result)
     return files_open(directory_of(call), a[call->line->path], a[call->line->flags], result);
 }
 
+/* Whether a child's stdin is a terminal, at which its input is typed. */
+static int has_terminal(void)
+{
+    return defer_call(SYS_fcntl, FD_TERMINAL, F_GETFD, 0, 0, 0, 0) >= 0;
+}
+
+/* Setting the offset of a file, or asking for that of a standard descriptor. Each run's stdin stands
+ * at its beginning. */
+static int of_offset(const struct call *call, long *result)
+{
+    const long *a = call->arguments;
+    if (files_is_opened(a[0]))
+        return pass(call, result);
+    if (a[1] != 0 || a[2] != SEEK_CUR)
+        return 0;
+    if (a[0] != STDIN_FILENO)
+        return pass_if(files_is_null_output(a[0]), call, result);
+    *result = 0;
+    return !has_terminal() && defer_call(SYS_lseek, FD_INPUT, 0, SEEK_CUR, 0, 0, 0) >= 0;
+}
+
 static int of_close(const struct call *call, long *result)
 {
     return pass_if(files_forget(call->arguments[0]), call, result);
@@ -145,12 +166,6 @@ static int of_link(const struct call *call, long *result)
 {
     const char *path = (const char *)call->arguments[call->line->path];
     return strcmp(path, "/proc/self/exe") == 0 ? pass(call, result) : of_path(call, result);
-}
-
-/* Whether a child's stdin is a terminal, at which its input is typed. */
-static int has_terminal(void)
-{
-    return defer_call(SYS_fcntl, FD_TERMINAL, F_GETFD, 0, 0, 0, 0) >= 0;
 }
 
 /* The questions whether a file is a terminal, and how wide. The answer that it is none is the same
@@ -188,6 +203,8 @@ static int of_fcntl(const struct call *call, long *result)
     }
     if (command == F_GETFL || command == F_SETFL)
         return pass_if(files_is_null_output(fd), call, result);
+    if (command == F_SETFD) /* a run begins with such descriptors */
+        return pass_if(fd <= STDERR_FILENO && call->arguments[2] == 0, call, result);
     return pass_if(fd <= STDERR_FILENO && command == F_GETFD, call, result);
 }
 
@@ -313,7 +330,7 @@ static const struct line table[] = {
     {SYS_openat, of_open, 1, 2},
     {SYS_read, of_opened},
     {SYS_pread64, of_opened},
-    {SYS_lseek, of_opened},
+    {SYS_lseek, of_offset},
     {SYS_getdents64, of_opened},
     {SYS_close, of_close},
     {SYS_stat, of_path, 0, FOLLOWED},

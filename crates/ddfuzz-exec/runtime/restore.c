@@ -331,6 +331,7 @@ static void put_back(void)
     RUN->unmapped_count = 0;
     RUN->status_changed = 0;
     RUN->discarded = 0;
+    RUN->moved = 0;
     for (size_t i = 0; i < sizeof RUN->touched / sizeof *RUN->touched; i++)
         RUN->touched[i] = 0;
 }

@@ -24,7 +24,9 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #ifndef SYS_faccessat2
@@ -69,61 +71,11 @@ static int touch_new(long *result)
     return 1;
 }
 
-static int begins_with(const char *text, const char *beginning)
-{
-    while (*beginning && *text == *beginning)
-        text++, beginning++;
-    return *beginning == 0;
-}
-
-static int is_text(const char *text, const char *other)
-{
-    while (*text && *text == *other)
-        text++, other++;
-    return *text == *other;
-}
-
-/* Files of /proc and /sys that are the same for all processes. */
-static int is_of_machine(const char *path)
-{
-    return begins_with(path, "/sys/") || begins_with(path, "/proc/sys/")
-           || is_text(path, "/proc/cpuinfo") || is_text(path, "/proc/meminfo")
-           || is_text(path, "/proc/filesystems");
-}
-
-static int is_stdin(const char *path)
-{
-    return is_text(path, "/dev/stdin") || is_text(path, "/dev/fd/0")
-           || is_text(path, "/proc/self/fd/0");
-}
-
-/* Whether a path may lead to what is the runner's: its descriptors, its mappings, its number. */
-static int is_of_process(const char *path)
-{
-    if (is_text(path, "/proc/self/exe"))
-        return 0;
-    int below = begins_with(path, "/proc") || begins_with(path, "/dev/fd")
-                || begins_with(path, "/dev/std");
-    return below && !is_of_machine(path) && !is_stdin(path);
-}
-
-/* The facts of a path; returns 0 if it leads into /proc by a name that does not show it. */
-static int facts_of(long directory, long path, struct stat *facts, long *error)
-{
-    const char *name = (const char *)path;
-    if (is_of_process(name))
-        return 0;
-    *error = call4(SYS_newfstatat, directory, path, (long)facts, 0);
-    if (*error < 0)
-        return 1;
-    return facts->st_dev != FIXED->proc_device || is_of_machine(name);
-}
-
 static int of_path(const struct stopped_call *call, long *result)
 {
     struct stat facts;
     long error;
-    return facts_of(AT_FDCWD, call->a[0], &facts, &error) && perform(call, result);
+    return paths_facts(AT_FDCWD, call->a[0], &facts, &error) && perform(call, result);
 }
 
 static int of_path_at(const struct stopped_call *call, long *result)
@@ -131,7 +83,7 @@ static int of_path_at(const struct stopped_call *call, long *result)
     struct stat facts;
     long error, directory = call->a[0];
     int known = (int)directory == AT_FDCWD || is_one_of_fds(directory);
-    return known && facts_of(directory, call->a[1], &facts, &error) && perform(call, result);
+    return known && paths_facts(directory, call->a[1], &facts, &error) && perform(call, result);
 }
 
 /* The call newfstatat. Of a descriptor, the filter lets it pass, but a call that comes by a jump is
@@ -143,26 +95,6 @@ static int of_facts_at(const struct stopped_call *call, long *result)
     return of_path_at(call, result);
 }
 
-/* The minor number of a device that is memory, such as /dev/null; of others, -1. */
-static long memory_device(const struct stat *facts)
-{
-    const dev_t memory = 1 << 8; /* its major number */
-    dev_t minor = facts->st_rdev - memory;
-    return S_ISCHR(facts->st_mode) && minor < 256 ? (long)minor : -1;
-}
-
-/* Whether opening a file, and then reading from it or (if `writes`) writing to it, changes nothing
- * that another run or process could see. */
-static int is_harmless(const struct stat *facts, int writes)
-{
-    long minor = memory_device(facts);
-    if (writes)
-        return minor == 3; /* /dev/null */
-    /* null, zero, full and the randoms */
-    return S_ISREG(facts->st_mode) || S_ISDIR(facts->st_mode) || minor == 3 || minor == 5
-           || minor == 7 || minor == 8 || minor == 9;
-}
-
 /* Opens files to read, directories and /dev/null. */
 static int open_at(long directory, long path, long flags, long *result)
 {
@@ -170,9 +102,9 @@ static int open_at(long directory, long path, long flags, long *result)
     int writes = (flags & O_ACCMODE) != O_RDONLY;
     struct stat facts;
     long error;
-    if (flags & changing || !facts_of(directory, path, &facts, &error))
+    if (flags & changing || !paths_facts(directory, path, &facts, &error))
         return 0;
-    if (error == 0 ? !is_harmless(&facts, writes) : writes)
+    if (error == 0 ? !paths_is_harmless(&facts, writes) : writes)
         return 0;
     *result = call4(SYS_openat, directory, path, flags, 0);
     return touch_new(result);
@@ -250,6 +182,62 @@ static int of_pipe(const struct stopped_call *call, long *result)
     touch(ends[1]);
     copy_bytes((void *)call->a[0], ends, sizeof ends);
     return 1;
+}
+
+static int move(const struct stopped_call *call, long *result)
+{
+    perform(call, result);
+    RUN->moved |= *result == 0;
+    return 1;
+}
+
+static int of_chdir(const struct stopped_call *call, long *result)
+{
+    struct stat facts;
+    long error;
+    return FIXED->directory >= 0 && paths_facts(AT_FDCWD, call->a[0], &facts, &error)
+           && (error < 0 || paths_may_move_to(&facts)) && move(call, result);
+}
+
+static int of_fchdir(const struct stopped_call *call, long *result)
+{
+    struct stat facts;
+    if (FIXED->directory < 0 || !is_one_of_fds(call->a[0]))
+        return 0;
+    return (call2(SYS_fstat, call->a[0], (long)&facts) < 0 || paths_may_move_to(&facts))
+           && move(call, result);
+}
+
+/* A socket that the system refuses, as a sandbox does, or a local one. Neither changes anything as
+ * long as it is not connected. */
+static int of_socket(const struct stopped_call *call, long *result)
+{
+    const long flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+    perform(call, result);
+    if (*result < 0)
+        return *result == -EAFNOSUPPORT || *result == -EPERM || *result == -EACCES;
+    if (call->a[0] == AF_UNIX && (call->a[1] & ~flags) == SOCK_STREAM)
+        return touch_new(result);
+    call1(SYS_close, *result);
+    return 0;
+}
+
+/* Connecting to a local service that does not exist. */
+static int of_connect(const struct stopped_call *call, long *result)
+{
+    char bytes[sizeof(struct sockaddr_un) + 1]; /* the path need not end by a zero byte */
+    struct stat facts;
+    sa_family_t family;
+    const long before = offsetof(struct sockaddr_un, sun_path), length = call->a[2];
+    if (!is_one_of_fds(call->a[0]) || length <= before || length >= (long)sizeof bytes)
+        return 0;
+    copy_bytes(bytes, (const void *)call->a[1], (size_t)length);
+    copy_bytes(&family, bytes, sizeof family);
+    bytes[length] = 0;
+    if (family != AF_UNIX || bytes[before] == 0)
+        return 0;
+    long error = call4(SYS_newfstatat, AT_FDCWD, (long)(bytes + before), (long)&facts, 0);
+    return (error == -ENOENT || error == -ENOTDIR) && perform(call, result) && *result < 0;
 }
 
 /* Whether a write to an output has no effect and cannot fail: it leads to /dev/null as at the fork
@@ -562,6 +550,10 @@ static const struct {
     {SYS_sendfile, NEVER, of_sendfile},
     {SYS_pipe, NEVER, of_pipe},
     {SYS_pipe2, NEVER, of_pipe},
+    {SYS_chdir, NEVER, of_chdir}, /* the directory is changed back */
+    {SYS_fchdir, NEVER, of_fchdir},
+    {SYS_socket, NEVER, of_socket}, /* is closed */
+    {SYS_connect, NEVER, of_connect}, /* to nobody */
     {SYS_poll, NEVER, of_poll}, /* asks, and waits */
     {SYS_select, NEVER, of_select},
     {SYS_pselect6, NEVER, of_select},
@@ -682,6 +674,8 @@ int calls_undo(void)
                   (long)(RUN->own[i].end - RUN->own[i].begin)) < 0)
             return 0;
     if (RUN->brk != FIXED->brk && call1(SYS_brk, (long)FIXED->brk) != (long)FIXED->brk)
+        return 0;
+    if (RUN->moved && call1(SYS_fchdir, FIXED->directory) != 0)
         return 0;
     return undo_descriptors();
 }

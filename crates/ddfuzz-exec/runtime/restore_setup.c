@@ -127,6 +127,13 @@ static enum unfit keep_descriptors(void)
     return harmless ? UNFIT_NONE : UNFIT_OUTPUTS;
 }
 
+static void identify(const char *path, struct file_identity *identity)
+{
+    struct stat facts;
+    if (call2(SYS_stat, (long)path, (long)&facts) == 0)
+        *identity = (struct file_identity){facts.st_dev, facts.st_ino};
+}
+
 static void keep_thread(int error)
 {
     struct stat facts;
@@ -143,6 +150,8 @@ static void keep_thread(int error)
         FIXED->rseq = FIXED->fs + (uintptr_t)__rseq_offset;
     if (call2(SYS_stat, (long)"/proc", (long)&facts) == 0)
         FIXED->proc_device = facts.st_dev;
+    identify(".", &FIXED->directory_identity);
+    identify("/", &FIXED->root_identity);
     FIXED->has_shadow = call2(SYS_arch_prctl, SHADOW_STATUS, (long)&shadow) == 0 && shadow != 0;
 }
 
@@ -185,8 +194,19 @@ void setup_tell(enum unfit unfit)
         call1(SYS_exit_group, 0);
 }
 
+/* Opens the working directory, with a number above the program's; -1 if that fails. */
+static int32_t open_directory(void)
+{
+    long opened = call3(SYS_open, (long)".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    long kept = opened < 0 ? -1 : call3(SYS_fcntl, opened, F_DUPFD_CLOEXEC, FD_BACKUPS);
+    if (opened >= 0)
+        call1(SYS_close, opened);
+    return kept < 0 ? -1 : (int32_t)kept;
+}
+
 static int back_up_descriptors(void)
 {
+    FIXED->directory = open_directory();
     if (call3(SYS_dup3, FD_INPUT, STDIN_FILENO, 0) < 0)
         return 0;
     for (uint32_t i = 0; i < FIXED->original_count; i++) {

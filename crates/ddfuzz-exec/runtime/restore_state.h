@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 
@@ -92,6 +93,11 @@ struct original {
     int64_t offset; /* -1 where it has none */
 };
 
+struct file_identity {
+    dev_t device;
+    ino_t inode;
+};
+
 /* What the program believes of its signals: the kernel has the runner's handlers. */
 struct signals {
     struct kernel_signal_action actions[SIGNALS];
@@ -117,6 +123,7 @@ struct run_state {
     uint64_t touched[(FDS + 63) / 64]; /* descriptors that were opened, closed or changed */
     uint64_t status_changed;           /* F_SETFL was called */
     uint64_t discarded;                /* old memory was given back by madvise */
+    uint64_t moved;                    /* the working directory was changed */
     uint64_t signals_changed;          /* 0: `signals` is not in use */
     uint64_t own_count, lost_count;
     uint64_t unmapped_count; /* of what is lost; all behind that can only not be accessed */
@@ -157,6 +164,8 @@ struct fixed_state {
     unsigned char is_null_output[3]; /* for each standard descriptor: it leads to /dev/null */
     int32_t uffd, pagemap; /* uffd -1: all memory is copied after each run */
     dev_t proc_device;
+    int32_t directory; /* the working directory, opened */
+    struct file_identity directory_identity, root_identity;
     uintptr_t sites[MOST_SITES]; /* system calls of the C library that may become jumps */
     uint32_t site_count;
     struct patched_site patched[MOST_SITES_PATCHED];
@@ -221,6 +230,18 @@ int calls_are_tracked(long number);
 int calls_undo(void);
 /* Sets back the flags of open files, which forks share with the runner; 0: this failed. */
 int calls_reset_status(void);
+
+/* restore_paths.c */
+
+/* The facts of a path, or a negative errno in `error`; returns 0 if it leads into /proc by a name
+ * that does not show it. */
+int paths_facts(long directory, long path, struct stat *facts, long *error);
+/* Whether opening a file, and then reading from it or (if `writes`) writing to it, changes nothing
+ * that another run or process could see. */
+int paths_is_harmless(const struct stat *facts, int writes);
+/* Whether the program may move to a directory, from which calls_undo moves back: one of the same file
+ * system, below which no name leads to what is the runner's, as below the root. */
+int paths_may_move_to(const struct stat *facts);
 
 /* restore_filter.c */
 

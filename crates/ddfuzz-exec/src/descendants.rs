@@ -109,7 +109,7 @@ impl TreeExecutor {
     fn traceable(&mut self) -> Result<&Traceable, ExecError> {
         match &mut self.traced {
             Some(traceable) => Ok(traceable),
-            empty => Ok(empty.insert(Traceable::new(&self.target, self.bare.way())?)),
+            empty => Ok(empty.insert(Traceable::forking_late(&self.target, self.bare.way())?)),
         }
     }
 

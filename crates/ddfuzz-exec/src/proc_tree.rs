@@ -385,8 +385,8 @@ fn units() -> &'static Units {
 /// PID namespace is `inner`; `None` if there is none. All descendants of `root` must be in the same
 /// namespace.
 pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
-    let mut below = descendants(root).into_iter();
-    below.find(|pid| {
+    let mut deepest_first = descendants(root).into_iter().rev();
+    deepest_first.find(|pid| {
         let status = proc_text(format!("/proc/{pid}/status").as_ref());
         status.is_some_and(|status| innermost(&status) == Some(inner.as_raw()))
     })

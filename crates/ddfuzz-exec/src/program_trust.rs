@@ -73,6 +73,30 @@ impl EndReason {
     }
 }
 
+/// What differs between two runs on the same input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Differing {
+    /// How the runs end.
+    pub(crate) ended: bool,
+    /// What they write to stdout and to stderr.
+    pub(crate) written: [bool; 2],
+}
+
+impl Differing {
+    /// Whether the runs differ, apart from what they write to those of stdout and stderr that are
+    /// `ignored`.
+    fn is_any(self, ignored: [bool; 2]) -> bool {
+        let [stdout, stderr] = self.written;
+        self.ended || (stdout && !ignored[0]) || (stderr && !ignored[1])
+    }
+
+    fn add(&mut self, other: Differing) {
+        self.ended |= other.ended;
+        self.written[0] |= other.written[0];
+        self.written[1] |= other.written[1];
+    }
+}
+
 /// What the runs of one program have shown so far about running many inputs in one process.
 #[derive(Debug, Default)]
 struct Record {
@@ -81,8 +105,14 @@ struct Record {
     /// Number of runs, among those compared with new processes, that took more CPU time than
     /// [`SLOW`].
     slow: u32,
-    /// Number of inputs on which two new processes behaved differently.
+    /// Number of inputs on which two new processes behaved differently, since `ignored` was last
+    /// changed.
     unstable: u32,
+    /// Which of stdout and stderr are not compared, because two new processes write differently
+    /// there.
+    ignored: [bool; 2],
+    /// What differed between two new processes, on the inputs that `unstable` counts.
+    differing: Differing,
     /// Two numbers of runs since the share of refused runs was last checked: all runs, and those
     /// that the process that runs many inputs has refused.
     window: (u64, u64),
@@ -109,11 +139,29 @@ impl Record {
         } else if self.compared >= SLOW_WINDOW && self.slow * 2 > self.compared {
             EndReason::Slow
         } else if self.unstable >= MOST_UNSTABLE && self.compared < PROBATION {
+            if self.ignore_one() {
+                return;
+            }
             EndReason::Unstable
         } else {
             return;
         };
         self.end.get_or_insert(found);
+    }
+}
+
+impl Record {
+    /// Stops comparing that one of stdout and stderr in which new processes differ from each other.
+    /// Returns false if they also differ otherwise: then too little is left to compare.
+    fn ignore_one(&mut self) -> bool {
+        let seen = std::mem::take(&mut self.differing);
+        let is_first = self.ignored == [false; 2];
+        if seen.ended || !is_first || seen.written == [true; 2] {
+            return false;
+        }
+        self.ignored = seen.written;
+        self.unstable = 0;
+        true
     }
 }
 
@@ -182,13 +230,20 @@ impl ProgramTrust {
         record.judge();
     }
 
-    /// Records that two new processes behaved differently on one input, so that this input cannot
-    /// show whether the process that runs many inputs works. After too many such inputs, that
+    /// Records what differed between two new processes on one input, so that this input cannot show
+    /// whether the process that runs many inputs works. After too many such inputs, that one of
+    /// stdout and stderr in which they differ is not compared any more; if they differ in more, that
     /// process is no longer used.
-    pub(crate) fn unstable(&self) {
+    pub(crate) fn unstable(&self, differing: Differing) {
         let mut record = self.record();
         record.unstable += 1;
+        record.differing.add(differing);
         record.judge();
+    }
+
+    /// Returns whether two runs on the same input count as alike, given what differs between them.
+    pub(crate) fn are_alike(&self, differing: Differing) -> bool {
+        !differing.is_any(self.record().ignored)
     }
 
     /// Counts `runs`, which the process that runs many inputs was asked for. If `refused`, it could
@@ -269,12 +324,39 @@ mod tests {
     #[test]
     fn runs_that_are_never_alike_end_probation_only() {
         let trust = ProgramTrust::default();
-        (0..MOST_UNSTABLE).for_each(|_| trust.unstable());
+        let ended = Differing {
+            ended: true,
+            written: [false; 2],
+        };
+        (0..MOST_UNSTABLE).for_each(|_| trust.unstable(ended));
         assert_eq!(trust.end(), Some(EndReason::Unstable));
         let trusted = ProgramTrust::default();
         (0..PROBATION).for_each(|_| trusted.alike(&run(300)));
-        (0..MOST_UNSTABLE).for_each(|_| trusted.unstable());
+        (0..MOST_UNSTABLE).for_each(|_| trusted.unstable(ended));
         assert_eq!(trusted.end(), None);
+    }
+
+    #[test]
+    fn one_output_that_is_never_the_same_is_not_compared_and_two_end_the_use() {
+        let in_outputs = |written| Differing {
+            ended: false,
+            written,
+        };
+        let (stdout, stderr) = (in_outputs([true, false]), in_outputs([false, true]));
+        let trust = ProgramTrust::default();
+        (1..MOST_UNSTABLE).for_each(|_| trust.unstable(stdout));
+        assert!(!trust.are_alike(stdout));
+        trust.unstable(stdout);
+        assert!(trust.are_alike(stdout));
+        assert!(!trust.are_alike(stderr));
+        assert_eq!(trust.end(), None);
+        (0..MOST_UNSTABLE).for_each(|_| trust.unstable(stderr));
+        assert_eq!(trust.end(), Some(EndReason::Unstable));
+
+        let mixed = ProgramTrust::default();
+        mixed.unstable(stderr);
+        (1..MOST_UNSTABLE).for_each(|_| mixed.unstable(stdout));
+        assert_eq!(mixed.end(), Some(EndReason::Unstable));
     }
 
     #[test]

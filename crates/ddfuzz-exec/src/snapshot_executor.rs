@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::descendants::Untraced;
 use crate::launch::Inject;
 use crate::output_capture::Written;
-use crate::program_trust::{EndReason, ProgramTrust, RUNNER_CPU};
+use crate::program_trust::{Differing, EndReason, ProgramTrust, RUNNER_CPU};
 use crate::protocol::ForkPoint;
 use crate::refusals::RefusalReason;
 use crate::server_executor::ServerExecutor;
@@ -196,15 +196,16 @@ impl SnapshotExecutor {
         }
         self.count(&[input], &[restored.0], None);
         let forked = self.runner.run_captured(input, true)?;
-        if is_alike(&restored, &forked) {
+        if self.trust.are_alike(differing(&restored, &forked)) {
             self.passed_check(&forked.0);
             return Ok(forked.0);
         }
         let again = self.runner.run_captured(input, true)?;
-        if is_alike(&forked, &again) {
+        let differing = differing(&forked, &again);
+        if self.trust.are_alike(differing) {
             self.trust.differs();
         } else {
-            self.trust.unstable(); // the program itself is not the same in each run
+            self.trust.unstable(differing); // the program itself is not the same in each run
         }
         Ok(forked.0)
     }
@@ -298,8 +299,11 @@ impl SnapshotExecutor {
     }
 }
 
-fn is_alike(one: &(Run, [Written; 2]), other: &(Run, [Written; 2])) -> bool {
-    one.0.ended == other.0.ended && one.1 == other.1
+fn differing(one: &(Run, [Written; 2]), other: &(Run, [Written; 2])) -> Differing {
+    Differing {
+        ended: one.0.ended != other.0.ended,
+        written: [one.1[0] != other.1[0], one.1[1] != other.1[1]],
+    }
 }
 
 impl Executor for SnapshotExecutor {

@@ -99,6 +99,7 @@ impl TraceServer {
             _ => &mut self.launch,
         };
         launch.terminal = theirs;
+        launch.inputs = self.input.identities();
         let (layout, stdin) = match &mut self.search {
             Some(search) if mode == ServerMode::Forking => {
                 search.begin_server();

@@ -48,12 +48,24 @@ impl Traceable {
     /// `harness`, a fork server inside the loaded target forks the runs where the program permits
     /// it. Fails as [`new`](Traceable::new) does.
     pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        Traceable::forking_at(target, way, Inject::Fork)
+    }
+
+    /// Prepares `target` as [`forking`](Traceable::forking) does; for the methods of execution
+    /// `inject` and `snapshot`, runs are forked where those of `inject` are. Fails as
+    /// [`new`](Traceable::new) does.
+    pub(crate) fn forking_late(target: &Target, way: Way) -> Result<Traceable, ExecError> {
+        Traceable::forking_at(target, way, ways::fork_point_of(target))
+    }
+
+    /// Prepares `target` for tracing, forking runs of its `main` at `point`.
+    fn forking_at(target: &Target, way: Way, point: Inject) -> Result<Traceable, ExecError> {
         let mut prepared = PreparedTarget::prepare(target, way)?;
         if matches!(way, Way::Inject | Way::Snapshot) {
             prepared.see_through_script(target);
         }
         let inject = match (way, ways::not_injectable(&prepared)) {
-            (Way::Inject | Way::Snapshot, None) => Some(Inject::Fork),
+            (Way::Inject | Way::Snapshot, None) => Some(point),
             (Way::Harness, None) => Some(Inject::Entry(ways::harness_entry(&prepared)?)),
             _ => None,
         };

@@ -374,11 +374,15 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
 /// take as its own, and on systems that cannot watch the program's calls, each run forks just
 /// before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
-    let inject = match target.channel {
+    start_injecting(target, Way::Inject, fork_point_of(target))
+}
+
+/// Returns where the method `inject` forks the runs of a target.
+pub(crate) fn fork_point_of(target: &Target) -> Inject {
+    match target.channel {
         Channel::Terminal(_) => Inject::Fork,
         _ => Inject::Defer,
-    };
-    start_injecting(target, Way::Inject, inject)
+    }
 }
 
 /// Starts the target with ddfuzz's library preloaded into it, whose runs begin as `inject` says, as

@@ -273,9 +273,14 @@ pub struct RevisitArgs {
     #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub(super) known: Option<PathBuf>,
     /// Continue the study in the output directory, with its --seed, --list, --preset, --shard,
-    /// --channel and --max-len, which need not be given again
+    /// --channel, --freeze-start and --max-len, which need not be given again
     #[arg(long)]
     pub(super) resume: bool,
+    /// Let runs of a utility that share a process also share the random numbers, the times and the
+    /// process id that it reads before its input, as interpreters do: many times faster for these.
+    /// Crashes are still checked in new processes
+    #[arg(hide_short_help = true, long)]
+    pub(super) freeze_start: bool,
     /// Run the fuzzed utilities without the sandbox; an error unless it is given twice
     #[arg(hide_short_help = true, long, action = clap::ArgAction::Count)]
     pub(super) no_sandbox: u8,
@@ -317,9 +322,9 @@ impl FromStr for Shard {
 }
 
 impl RevisitArgs {
-    /// Returns these options, in which `--max-len`, `--list`, `--preset`, `--shard` and `--channel`
-    /// have the values of the study that `--resume` continues. Fails if the user gave one of them
-    /// another value.
+    /// Returns these options, in which `--max-len`, `--list`, `--preset`, `--shard`, `--channel` and
+    /// `--freeze-start` have the values of the study that `--resume` continues. Fails if the user
+    /// gave one of them another value.
     pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
         // What is wrong with the directory is said when it is opened to be written.
         let so_far = match self.resume {
@@ -343,6 +348,8 @@ impl RevisitArgs {
         let some = |channels: Vec<String>| (!channels.is_empty()).then_some(channels);
         let channels = self.same("--channel", some(self.channels()), some(was.channels))?;
         self.channel = channels.unwrap_or_default();
+        let [now, was] = [self.freeze_start, was.freeze_start].map(|it| it.then_some(()));
+        self.freeze_start = self.same("--freeze-start", now, was)?.is_some();
         Ok(self)
     }
 

@@ -238,6 +238,7 @@ pub(super) fn settings(
             limits,
             sandbox: held.sandbox,
             path: path_of_utilities(),
+            freeze_start: args.freeze_start,
         },
         plan: StudyPlan {
             seed,
@@ -249,6 +250,7 @@ pub(super) fn settings(
                 .collect(),
         },
         asked: StudyRequest {
+            freeze_start: args.freeze_start,
             list: args.list.as_ref().map(OsText::from),
             preset: args.preset.map(|preset| preset.to_string()),
             shard: args.shard.map(|shard| (shard.part, shard.of)),

@@ -36,6 +36,7 @@
 #include <sys/time.h>
 #include <sys/times.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -494,6 +495,31 @@ static void do_working_directory(void)
     printf("%d\n", chdir("/"));
 }
 
+/* How deep the working directory lies. */
+static int depth(void)
+{
+    char path[PAGE];
+    int slashes = 0;
+    for (const char *at = getcwd(path, sizeof path); at && *at; at++)
+        slashes += *at == '/';
+    return slashes;
+}
+
+static void do_moves(void)
+{
+    int here = open(".", O_RDONLY | O_DIRECTORY);
+    printf("%d %d %d\n", depth(), fchdir(here), fchdir(here + 100));
+    printf("%d %d\n", chdir(".."), chdir("missing"));
+}
+
+static void do_local_service(void)
+{
+    struct sockaddr_un address = {AF_UNIX, "missing/socket"};
+    int service = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    printf("%d %d", service, connect(service, (struct sockaddr *)&address, sizeof address - 1));
+    printf(" %d %d\n", errno == ENOENT, read(service, &address, 1) < 0);
+}
+
 static void do_limit(void)
 {
     struct rlimit limit;
@@ -857,7 +883,7 @@ static const struct {
     KIND(signal_stack), KIND(raise), KIND(pending), KIND(abort), KIND(crash), KIND(divide),
     KIND(trap), KIND(illegal), KIND(crash_half), KIND(recover), KIND(overflow), KIND(kill),
     KIND(terminate), KIND(alarm), KIND(timer), KIND(posix_timer), KIND(fork), KIND(orphan),
-    KIND(thread), KIND(mode_mask), KIND(working_directory), KIND(limit), KIND(priority),
+    KIND(thread), KIND(mode_mask), KIND(working_directory), KIND(moves), KIND(local_service), KIND(limit), KIND(priority),
     KIND(session), KIND(name), KIND(dumpable), KIND(affinity), KIND(cpu_time), KIND(times),
     KIND(usage), KIND(clock), KIND(random), KIND(errno), KIND(environment), KIND(locale),
     KIND(rand), KIND(tokens), KIND(options), KIND(at_exit), KIND(quick_exit), KIND(exit_now),

@@ -256,6 +256,14 @@ static int by_null(void)
     return is_null && is_set && is_kept ? stdin_flags & O_ACCMODE : 93;
 }
 
+/* Keeps the standard descriptors open across execve, and asks where they stand, as interpreters do. */
+static long stands(void)
+{
+    long at = lseek(0, 0, SEEK_CUR);
+    lseek(1, 0, SEEK_CUR);
+    return at + fcntl(0, F_SETFD, 0) + fcntl(1, F_SETFD, 0) + fcntl(2, F_SETFD, 0);
+}
+
 static int by_stdin_path(void)
 {
     struct stat facts;
@@ -289,6 +297,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "size")) return by_size(path);
     if (!strcmp(what, "looks")) return by_looks();
     if (!strcmp(what, "null")) return by_null();
+    if (!strcmp(what, "stands") && stands() != 0) return 95;
     if (!strcmp(what, "stdin-path")) return by_stdin_path();
     if (!strcmp(what, "handler")) handle(SIGSEGV, on_crash);
     if (!strcmp(what, "terminal") && isatty(STDIN_FILENO)) return 96;

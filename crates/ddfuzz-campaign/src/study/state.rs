@@ -257,6 +257,9 @@ pub struct StudyRequest {
     /// Channels by which inputs may reach a utility (such as `stdin` or `file`), in alphabetical
     /// order; empty means all that suit it.
     pub channels: Vec<String>,
+    /// Whether runs that share a process also share what the program reads before its input.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub freeze_start: bool,
 }
 
 impl StudyRequest {

@@ -143,6 +143,9 @@ pub struct RunEnvironment {
     pub sandbox: Sandbox,
     /// Value of the environment variable PATH in the runs of utilities.
     pub path: OsString,
+    /// Whether runs that share a process also share the random numbers, the times and the process
+    /// id that a utility reads before its input.
+    pub freeze_start: bool,
 }
 
 impl RunEnvironment {
@@ -167,6 +170,7 @@ impl RunEnvironment {
             env_only: true,
             limits: self.limits,
             sandbox: self.sandbox,
+            freeze_start: self.freeze_start,
             ..Target::new(Program::Path(program))
         }
     }
@@ -468,6 +472,7 @@ mod tests {
                 limits: Limits::default(),
                 sandbox,
                 path: "/bin".into(),
+                freeze_start: false,
             };
             let target = environment.target("/bin/cat".into(), &invocation, &[]);
             target.env.into_iter().find(|(name, _)| name == "HOME")

@@ -76,6 +76,7 @@ fn chunk_of_crashes(runs: u64) -> Chunk {
         limits: Limits::with_cpu(Duration::from_secs(1)),
         sandbox: Sandbox::Off,
         path: "/bin".into(),
+        freeze_start: false,
     };
     let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
     let shared = WorkerContext {
