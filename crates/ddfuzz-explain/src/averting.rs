@@ -3,7 +3,7 @@
 //! decision. Pure.
 
 use crate::report::{Explanation, FrameRecord, MutantRecord, SuspectRecord, TellingRecord};
-use crate::suspects::{MAIN, NAMED, Suspects, is_main_a_caller, own_place};
+use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
 /// The list of statements at which to look first gets at most this many conditions that avert the
 /// failure: decided the other way, the run does not fail, though it still reaches the failing
@@ -22,23 +22,21 @@ const TELLING: usize = 3;
 const MOST: usize = NAMED + CONDITIONS;
 
 /// Adds to the statements `found` those at which a change averts the failure, and returns all, each
-/// once, those to look at first in front. The best mutant stands before `found`, unless it is in a
-/// `main` that only calls others, or a run has tested the first of `found`; other mutants follow the
-/// first of `found`. Without mutants, up to [`CONDITIONS`] conditions of the run stand there
-/// instead, with which the failing statement is still reached. While there are fewer than [`MOST`],
-/// a condition is added with which it is reached less often, and the statement that tells failing
-/// runs from others.
+/// once, those to look at first in front. The best mutant stands before `found`, unless a run has
+/// tested the first of `found`, or it is in `main`, where programs mostly read their input: changed
+/// there, they read another one. Other mutants follow the first of `found`. Without mutants, up to
+/// [`CONDITIONS`] conditions of the run stand there instead, with which the failing statement is
+/// still reached. While there are fewer than [`MOST`], a condition is added with which it is reached
+/// less often, and the statement that tells failing runs from others.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
-    let calls = is_main_a_caller(&it.chain);
-    let is_caller = |place: &FrameRecord| calls && place.function == MAIN;
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
-        (it.mutants.iter()).partition(|it| is_caller(&it.place));
+        (it.mutants.iter()).partition(|it| it.place.function == MAIN);
     let mut mutants = first.into_iter().chain(last).take(TELLING).peekable();
     let is_told = mutants.peek().is_some();
     let mut rest = found.into_iter();
     let is_second = rest.as_slice().first().is_some_and(|it| it.tested);
-    if let Some(first) = mutants.next_if(|it| !is_second && !is_caller(&it.place)) {
+    if let Some(first) = mutants.next_if(|it| !is_second && it.place.function != MAIN) {
         all.add_tested(&calls_of(first), &why_averting(first));
     }
     if let Some(first) = rest.next()
@@ -69,12 +67,12 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         }
     }
     let guard = it.critical.iter().find(|it| !it.reaches && it.is_like);
-    let guard = guard.filter(|it| it.place.first().is_some_and(|it| !is_caller(it)));
+    let guard = guard.filter(|it| it.place.first().is_some_and(|it| it.function != MAIN));
     if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
         all.add_tested(&guard.place, GUARD);
     }
     let telling = it.telling.as_ref();
-    if let Some(telling) = telling.filter(|it| !is_caller(&it.place)) {
+    if let Some(telling) = telling.filter(|it| it.place.function != MAIN) {
         add_telling(&mut all, telling);
     }
     all.found

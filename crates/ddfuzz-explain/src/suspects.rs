@@ -17,6 +17,8 @@ use crate::report::{
 pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it calls the functions that do the work.
 pub(crate) const MAIN: &str = "main";
+/// Number of statements of a chain in `main` from which on `main` seems to do the work itself.
+const WORKING: usize = 3;
 /// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
 /// Name of the signal by which a run ends if the C library aborts it, as after a double `free`.
@@ -354,15 +356,15 @@ fn is_in_chain(value: &OriginRecord, chain: &[LinkRecord]) -> bool {
 }
 
 /// Returns true if fewer than half of the statements that wrote the variables of `chain` are in
-/// `main`. Then `main` only calls the functions that do the work, and a statement of it is seldom
-/// the one that is wrong.
-pub(crate) fn is_main_a_caller(chain: &[LinkRecord]) -> bool {
+/// `main`, or fewer than [`WORKING`]. Then `main` only reads the input and calls the functions that
+/// do the work, and a statement of it is seldom the one that is wrong.
+fn is_main_a_caller(chain: &[LinkRecord]) -> bool {
     let writers = chain.iter().filter_map(|link| match &link.writer {
         Some(WriterRecord::Statement(place) | WriterRecord::Missed(place)) => Some(place),
         _ => None,
     });
     let (main, others): (Vec<_>, Vec<_>) = writers.partition(|place| place.function == MAIN);
-    main.is_empty() || main.len() < others.len()
+    main.len() < others.len().max(WORKING)
 }
 
 /// Returns true if a link is confirmed, and a statement wrote its variable (no library's buffer).

@@ -243,9 +243,13 @@ fn main_and_the_statement_that_fails_come_last() {
     it.chain
         .extend([21, 22].map(|line| link(line, Confidence::NotConfirmed)));
     assert_eq!(lines(&it), [Some(20), Some(30), Some(10)]);
-    // Half of the chain is in `main`, which does the work itself then.
+    // Half of the chain is in `main`, but it may be what reads the input.
     it.chain[1].writer = in_main(21);
-    it.chain.push(link(23, Confidence::NotConfirmed));
+    assert_eq!(lines(&it), [Some(20), Some(30), Some(10)]);
+    // It does the work itself.
+    it.chain[2].writer = in_main(22);
+    it.chain
+        .extend([23, 24, 25].map(|line| link(line, Confidence::NotConfirmed)));
     assert_eq!(lines(&it), [Some(30), Some(20), Some(10)]);
 }
 
