@@ -29,6 +29,8 @@ pub fn measure(options: &Options, builds: &Builds) -> Result<(), String> {
     let (program, count) = (builds.tiny()?, options.scale);
     let corpus = corpus(builds, count)?;
     let bare = bare_rate(&program)?;
+    // The first time, the files may not be in memory, as they are for the cleanup after it.
+    read_rate(&corpus)?;
     let read = read_rate(&corpus)?;
     let work = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = Command::new(&builds.ddfuzz);
