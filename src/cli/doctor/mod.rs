@@ -209,6 +209,13 @@ struct MeasuredRate {
     hangs: u64,
 }
 
+/// Returns true if at least two of `runs` runs reached the time limit (`hangs` did), and at least
+/// every second one. The rate then follows from the time limit, and measuring longer would not
+/// change it.
+fn mostly_hang(hangs: u64, runs: u64) -> bool {
+    hangs >= 2 && 2 * hangs >= runs
+}
+
 /// Measures the runs per second of the target by the way of execution `way`: runs a campaign with a
 /// temporary output directory, and counts its runs after a warm-up. If there are too few of these,
 /// returns the rate of the whole campaign. Fails if this way of execution does not work for the
@@ -316,13 +323,6 @@ impl RateMeter<'_> {
             hangs: self.last.hangs,
         })
     }
-
-    /// Returns true if at least two runs reached the time limit until now, and at least every
-    /// second one did. The rate then follows from the time limit, and measuring longer would not
-    /// change it.
-    fn mostly_hangs(&self) -> bool {
-        self.last.hangs >= 2 && 2 * self.last.hangs >= self.last.runs
-    }
 }
 
 impl Screen for RateMeter<'_> {
@@ -335,7 +335,7 @@ impl Screen for RateMeter<'_> {
             }
         }
         let end = self.warm_up.saturating_add(self.time).as_millis();
-        let is_measured = self.rate().is_some() || self.mostly_hangs();
+        let is_measured = self.rate().is_some() || mostly_hang(self.last.hangs, self.last.runs);
         let is_enough = u128::from(progress.time_ms) >= end && is_measured;
         if is_enough || self.stop.load(Ordering::Relaxed) {
             self.is_over.store(true, Ordering::Relaxed);
@@ -398,7 +398,7 @@ fn way_line(way: &WayReport) -> String {
         let mut line = format!("  ok  {name:<10}  {:>9} runs/s", ui::rate(rate));
         if let Some(runs) = way.measured_runs.filter(|runs| *runs < MIN_MEASURED_RUNS) {
             let hangs = way.measured_hangs.unwrap_or_default();
-            let advice = match hangs >= 2 && 2 * hangs >= runs {
+            let advice = match mostly_hang(hangs, runs) {
                 true => format!("{hangs} reached the time limit: --timeout sets a shorter one"),
                 false => "--time measures longer".to_owned(),
             };
