@@ -146,21 +146,10 @@ impl Wide {
     /// Returns true if a number has room in the place, for all that read it.
     fn has_room(&self, number: i64) -> bool {
         let half = 1 << (8 * self.size - 1);
-        let is_signed = |it: &Instruction| it.mnemonic() == Mnemonic::Movsx;
-        let reads = self
-            .reads
-            .iter()
-            .filter(|it| it.mnemonic() != Mnemonic::Cmp);
-        let (signed, all) = (
-            reads.clone().filter(|it| is_signed(it)).count(),
-            reads.count(),
-        );
-        let from = if signed == 0 && all > 0 { 0 } else { -half };
-        let to = if signed == all && all > 0 {
-            half
-        } else {
-            2 * half
-        };
+        let reads = |how| self.reads.iter().any(|it| it.mnemonic() == how);
+        let (signed, unsigned) = (reads(Mnemonic::Movsx), reads(Mnemonic::Movzx));
+        let from = if unsigned && !signed { 0 } else { -half };
+        let to = if signed && !unsigned { half } else { 2 * half };
         (from..to).contains(&number)
     }
 
