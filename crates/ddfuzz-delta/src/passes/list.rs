@@ -39,6 +39,8 @@ pub(super) struct ListSearch<'a> {
     /// Number of successive needed units (which the failure needs) after which a sweep over the
     /// list, which deletes block by block from the end, ends.
     fruitless: usize,
+    /// True if a sweep ended because of so many needed units.
+    stopped: bool,
 }
 
 /// The numbers of units at the front and at the end of a list that need not be tried, because the
@@ -62,6 +64,7 @@ impl<'a> ListSearch<'a> {
             unresolved: 0,
             patience: usize::MAX,
             fruitless: usize::MAX,
+            stopped: false,
         }
     }
 
@@ -107,6 +110,12 @@ impl<'a> ListSearch<'a> {
     /// Returns true if the list search gave up because too many tests were UNRESOLVED.
     pub fn has_given_up(&self) -> bool {
         self.unresolved >= self.patience
+    }
+
+    /// Returns true if a sweep ended before its last unit, because too many successive units were
+    /// needed.
+    pub fn has_stopped(&self) -> bool {
+        self.stopped
     }
 
     /// Tests the text without the units in `cut` and, if it fails, deletes them from the list.
@@ -294,6 +303,7 @@ impl<'a> ListSearch<'a> {
                 to = self.repeat_alike(&mut alike, range.start..to).await;
             }
         }
+        self.stopped = to > range.start && fruitless >= self.fruitless;
     }
 
     /// Returns the current best text and the position of the list's first unit in it. [`record`]

@@ -129,6 +129,9 @@ const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the deletion of single bytes is interrupted, and groups
 /// of bytes are deleted first.
 const UNRESOLVED_LIMIT: usize = 2;
+/// Number of successive needed bytes after which the first deletion of single bytes of binary data
+/// ends: the data probably consist of records, which are deleted first, in far fewer tests.
+const DENSE: usize = 32;
 /// Number of tests of the search up to which the extra passes (deleting pairs of bytes, writing `0`
 /// over bytes) get no tests.
 const CHEAP: usize = 24;
@@ -202,15 +205,29 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     let (mut by_groups, mut values) = (structured, MOST_TESTS);
     let mut mutations = Mutations::new();
     let mut refined = None;
+    let with_runs = plan == Plan::Rewrite && !contained;
+    let mut bytes = SingleBytes {
+        plan: bytes_plan,
+        structured,
+        most_needed: usize::MAX,
+        cut_short: false,
+    };
+    // Searches that are replayed from logs without a structure do not know short sweeps.
+    if with_runs && !matches!(known, Structure::Unknown) && !work.is_text() {
+        bytes.most_needed = DENSE;
+    }
     loop {
-        reduce_bytes(&mut work, bytes_plan, structured).await;
-        let with_runs = plan == Plan::Rewrite && !contained;
+        bytes.reduce(&mut work).await;
         if multiples(&mut work, &known).await || with_runs && strides(&mut work).await {
             continue;
         }
         // Runs come before single bytes, because they may delete many bytes at once.
         while with_runs && may_have_runs(&mut work, by_words) && runs(&mut work).await {
-            reduce_bytes(&mut work, bytes_plan, structured).await;
+            bytes.reduce(&mut work).await;
+        }
+        if bytes.cut_short {
+            bytes.most_needed = usize::MAX;
+            continue;
         }
         extras(&mut work, plan).await;
         let clean = work.reductions();
@@ -395,54 +412,77 @@ async fn cut_unread(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes single bytes of the text; if too many tests are UNRESOLVED, deletes groups of two bytes
-/// first, and then single bytes again. `plan` says whether `0` may be written over bytes; in a
-/// `structured` text, UNRESOLVED tests are not counted.
-async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
-    if reduce_plain(work, plan, structured).await {
-        return;
-    }
-    reduce_groups(work).await;
-    let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = ListSearch::new(work, &mut units);
-    list.reduce().await;
+/// The pass that deletes single bytes of the text, with what is known of the text.
+struct SingleBytes {
+    /// Whether `0` may be written over bytes.
+    plan: Plan,
+    /// True for a text with brackets or with known numbers, in which UNRESOLVED tests are due to
+    /// these and not counted.
+    structured: bool,
+    /// Number of successive needed bytes after which the deletion of single bytes ends.
+    most_needed: usize,
+    /// True if the last deletion of single bytes ended before all bytes were tried.
+    cut_short: bool,
 }
 
-/// Deletes lines, then bytes at both ends and in the middle of the text, writes `0` over bytes if
-/// `plan` allows it, and then deletes the remaining unneeded bytes. Returns false if it gave up
-/// because of UNRESOLVED tests, which are not counted in a `structured` text.
-async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> bool {
-    // In structured texts, UNRESOLVED tests are due to brackets, not to sizes.
-    let patience = if structured {
-        usize::MAX
-    } else {
-        UNRESOLVED_LIMIT
-    };
-    reduce_lines(work).await;
-    let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = ListSearch::new(work, &mut units).give_up_after(patience);
-    let ends = list.ends().await;
-    if list.middle(ends).await {
-        return true;
+impl SingleBytes {
+    /// Deletes single bytes of the text; if too many tests are UNRESOLVED, deletes groups of two
+    /// bytes first, and then single bytes again.
+    async fn reduce(&mut self, work: &mut CurrentBest) {
+        self.cut_short = false;
+        if self.reduce_plain(work).await {
+            return;
+        }
+        if self.most_needed < usize::MAX {
+            self.cut_short = true;
+            return;
+        }
+        reduce_groups(work).await;
+        let mut units = Bytes::all(work, "bytes", 1, 0);
+        let mut list = ListSearch::new(work, &mut units);
+        list.reduce().await;
     }
-    // If needed bytes are far apart, values are tested after the sweep has left few bytes.
-    let apart = ends.front == 0 && list.len() > MEDIUM;
-    if apart {
+
+    /// Deletes lines, then bytes at both ends and in the middle of the text, writes `0` over bytes
+    /// if the plan allows it, and then deletes the remaining unneeded bytes. Returns false if it
+    /// gave up because of UNRESOLVED tests.
+    async fn reduce_plain(&mut self, work: &mut CurrentBest) -> bool {
+        let patience = match self.structured {
+            true => usize::MAX,
+            false => UNRESOLVED_LIMIT,
+        };
+        reduce_lines(work).await;
+        let mut units = Bytes::all(work, "bytes", 1, 0);
+        let mut list = ListSearch::new(work, &mut units)
+            .give_up_after(patience)
+            .stop_after(self.most_needed);
+        let ends = list.ends().await;
+        if list.middle(ends).await {
+            return true;
+        }
+        // If needed bytes are far apart, values are tested after the sweep has left few bytes.
+        let apart = ends.front == 0 && list.len() > MEDIUM;
+        if apart {
+            list.sweep(ends).await;
+            self.cut_short = list.has_stopped();
+        }
+        if list.has_given_up() {
+            return false;
+        }
+        if self.plan == Plan::Rewrite && work.len() >= NORMALIZED {
+            normalize(work).await;
+        }
+        if apart {
+            return true;
+        }
+        let mut units = Bytes::all(work, "bytes", 1, 0);
+        let mut list = ListSearch::new(work, &mut units)
+            .give_up_after(patience)
+            .stop_after(self.most_needed);
         list.sweep(ends).await;
+        self.cut_short = list.has_stopped();
+        !list.has_given_up()
     }
-    if list.has_given_up() {
-        return false;
-    }
-    if plan == Plan::Rewrite && work.len() >= NORMALIZED {
-        normalize(work).await;
-    }
-    if apart {
-        return true;
-    }
-    let mut units = Bytes::all(work, "bytes", 1, 0);
-    let mut list = ListSearch::new(work, &mut units).give_up_after(patience);
-    list.sweep(ends).await;
-    !list.has_given_up()
 }
 
 /// Deletes groups of two neighboring bytes, first those that begin at even and then those at odd
