@@ -76,6 +76,41 @@ pub fn record_file(seed: u64, size: usize, shape: Records) -> Case {
     })
 }
 
+/// Records of a tag, a length byte and a payload, and no count of them; one has a bad payload.
+pub fn tagged_records(seed: u64, size: usize) -> Case {
+    let mut random = Random::new(seed);
+    let mut input = Vec::new();
+    let bad = size / 4 + random.below(size / 2);
+    let mut has_bad = false;
+    while input.len() < size {
+        let length = 8 + random.below(33);
+        let mut payload: Vec<u8> = random.bytes(length).iter().map(|byte| byte | 1).collect();
+        if input.len() >= bad && !has_bad {
+            payload[0] = 0;
+            has_bad = true;
+        }
+        input.push(b"CVN#"[random.below(4)]);
+        put(&mut input, length, 1, false);
+        input.extend(payload);
+    }
+    Case::new(input, |text| {
+        let bad = |records: Vec<Vec<u8>>| records.iter().any(|payload| payload.first() == Some(&0));
+        fails_if(tagged(text).is_some_and(bad))
+    })
+}
+
+/// The payloads of tagged records, if all of the text is made of them.
+fn tagged(mut text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut payloads = Vec::new();
+    while let Some((tag, rest)) = text.split_first() {
+        let (length, rest) = rest.split_first().filter(|_| b"CVN#".contains(tag))?;
+        let (payload, rest) = rest.split_at_checked(usize::from(*length))?;
+        payloads.push(payload.to_vec());
+        text = rest;
+    }
+    Some(payloads)
+}
+
 pub type Check = fn(&[u8]) -> usize;
 
 /// The shape of a protected frame.

@@ -1,6 +1,6 @@
 //! The target figures, each for a few seeds.
 
-use super::binary::{Frame, Records, crc32, odd_hash, protected, record_file, sum};
+use super::binary::{Frame, Records, crc32, odd_hash, protected, record_file, sum, tagged_records};
 use super::bytes::*;
 use super::count::{Case, reduce};
 use super::deep::{balanced, repeated};
@@ -149,6 +149,13 @@ fn counts_and_lengths_of_records_are_kept_right() {
     within("full", 45, 3, |seed| record_file(seed, 2048, plain));
     within("full", 45, 5, |seed| record_file(seed, 2048, wide));
     within("full", 45, 9, |seed| record_file(seed, 2048, typed));
+}
+
+#[cfg(feature = "engine")]
+#[test]
+fn records_that_nothing_counts_go_before_all_single_bytes_are_tried() {
+    within("structured", 100, 3, |seed| tagged_records(seed, 1000));
+    within("structured", 100, 3, |seed| tagged_records(seed, 4000));
 }
 
 #[test]

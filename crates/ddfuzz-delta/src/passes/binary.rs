@@ -2,7 +2,7 @@
 //! shows to be wrong.
 
 use crate::Outcome;
-use crate::passes::chained::chained;
+use crate::passes::chained::{chained, unchecked};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::detect::{SCOPE, frames, payload, records};
 use crate::passes::list::ListSearch;
@@ -45,6 +45,23 @@ async fn reduce_records(work: &mut CurrentBest) -> bool {
     let readings = counted
         .take(READINGS)
         .chain(others.into_iter().take(READINGS));
+    reduce_readings(work, readings.collect()).await
+}
+
+/// Deletes records, each with a length, that no number counts and that have no checksum, and then
+/// bytes inside of the remaining ones. Returns whether such records were found.
+pub(super) async fn unchecked_records(work: &mut CurrentBest) -> bool {
+    if work.is_text() || work.len() > LARGEST {
+        return false;
+    }
+    let mut readings = unchecked(&work.text());
+    readings.truncate(READINGS);
+    reduce_readings(work, readings).await
+}
+
+/// Tests guesses of how the text consists of records, until a test confirms one; then deletes
+/// records, and bytes inside of the remaining records. Returns whether a guess was confirmed.
+async fn reduce_readings(work: &mut CurrentBest, readings: Vec<Protocol>) -> bool {
     for mut records in readings {
         if confirm_reading(work, &mut records).await {
             ListSearch::new(work, &mut records).reduce().await;

@@ -1,4 +1,5 @@
-//! Finds records of a binary format that no number counts: each has a length and a checksum.
+//! Finds records of a binary format that no number counts: each has a length, and some formats give
+//! each a checksum, too.
 
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ struct Layout {
     before: usize,
     length: Form,
     after: usize,
-    /// Width of the checksum at the end of the record, in bytes.
+    /// Width of the checksum at the end of the record, in bytes; 0 if it has none.
     check: usize,
 }
 
@@ -28,26 +29,39 @@ struct Layout {
 /// has a length and a checksum, which must agree with its bytes. Formats with more records come
 /// first: those with fewer miss the first records of the text.
 pub(super) fn chained(text: &[u8]) -> Vec<Protocol> {
+    divided(text, &[1, 2, 4])
+}
+
+/// Finds binary formats in which records follow each other up to the end of the text, each with a
+/// length and without a checksum. Formats with more records come first: those with fewer are more
+/// likely chance.
+pub(super) fn unchecked(text: &[u8]) -> Vec<Protocol> {
+    divided(text, &[0])
+}
+
+/// Finds binary formats in which records follow each other up to the end of the text, with checksums
+/// of one of the widths `checks`, in bytes. Those with more records come first.
+fn divided(text: &[u8], checks: &'static [usize]) -> Vec<Protocol> {
     let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
-        .flat_map(|start| layouts().map(move |layout| (start, layout)))
+        .flat_map(|start| layouts(checks).map(move |layout| (start, layout)))
         .filter_map(|(start, layout)| layout.protocol(text, layout.payloads(text, start)?))
         .collect();
     found.sort_by_key(|protocol| std::cmp::Reverse(protocol.pieces.len()));
     found
 }
 
-fn layouts() -> impl Iterator<Item = Layout> {
+fn layouts(checks: &'static [usize]) -> impl Iterator<Item = Layout> {
     let around = TYPES
         .into_iter()
         .flat_map(|before| TYPES.map(|after| (before, after)));
     let forms = || Form::ALL.into_iter();
     around.flat_map(move |(before, after)| {
         forms().flat_map(move |length| {
-            [1, 2, 4].map(|check| Layout {
+            checks.iter().map(move |check| Layout {
                 before,
                 length,
                 after,
-                check,
+                check: *check,
             })
         })
     })
@@ -79,9 +93,32 @@ impl Layout {
     }
 
     /// Returns the binary format of a text whose records have this layout, with payloads in the
-    /// ranges `payloads`: finds the known checksum (kind, byte order and covered bytes) that agrees
-    /// in all records. `None` if there is none.
+    /// ranges `payloads`. If the layout has a checksum, finds the known one that agrees in all
+    /// records; `None` if there is none.
     fn protocol(self, text: &[u8], payloads: Vec<Range<usize>>) -> Option<Protocol> {
+        let checks = match self.check {
+            0 => Vec::new(),
+            _ => self.checks(text, &payloads)?,
+        };
+        let lengths = payloads.iter().map(|payload| Field {
+            at: self.length_at(payload),
+            form: self.length,
+            scope: payload.clone(),
+            meaning: Meaning::Length,
+        });
+        let start = |payload: &Range<usize>| self.length_at(payload) - self.before;
+        let records = payloads.iter();
+        let pieces = records.map(|payload| start(payload)..payload.end + self.check);
+        Some(Protocol {
+            rule: "records",
+            fields: lengths.chain(checks).collect(),
+            pieces: pieces.collect(),
+        })
+    }
+
+    /// Finds the known checksum (kind, byte order and covered bytes) that agrees in all records, and
+    /// returns its field in each record; `None` if there is none.
+    fn checks(self, text: &[u8], payloads: &[Range<usize>]) -> Option<Vec<Field>> {
         let heads = [0, self.after, self.before + self.length.width + self.after];
         let (checksum, form, head) = Checksum::ALL
             .into_iter()
@@ -92,30 +129,17 @@ impl Layout {
                 [false, true].map(|big| (checksum, Form { width, big }, head))
             })
             .find(|(checksum, form, head)| {
-                self.agree(text, &payloads, *head, |covered| {
+                self.agree(text, payloads, *head, |covered| {
                     form.write(checksum.of(covered))
                 })
             })?;
-        let lengths = payloads.iter().map(|payload| Field {
-            at: self.length_at(payload),
-            form: self.length,
-            scope: payload.clone(),
-            meaning: Meaning::Length,
-        });
         let checks = payloads.iter().map(|payload| Field {
             at: payload.end,
             form,
             scope: payload.start - head..payload.end,
             meaning: Meaning::Check(checksum),
         });
-        let start = |payload: &Range<usize>| self.length_at(payload) - self.before;
-        let records = payloads.iter();
-        let pieces = records.map(|payload| start(payload)..payload.end + self.check);
-        Some(Protocol {
-            rule: "records",
-            fields: lengths.chain(checks).collect(),
-            pieces: pieces.collect(),
-        })
+        Some(checks.collect())
     }
 
     /// Returns true if the checksum behind each of the `payloads` of `text` is what `sum` computes

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::document::Structure;
-use crate::passes::binary::binary;
+use crate::passes::binary::{binary, unchecked_records};
 use crate::passes::container::{container, delete_parts_again};
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
@@ -218,6 +218,9 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     }
     loop {
         bytes.reduce(&mut work).await;
+        if bytes.cut_short && unchecked_records(&mut work).await {
+            continue;
+        }
         if multiples(&mut work, &known).await || with_runs && strides(&mut work).await {
             continue;
         }
@@ -431,10 +434,6 @@ impl SingleBytes {
     async fn reduce(&mut self, work: &mut CurrentBest) {
         self.cut_short = false;
         if self.reduce_plain(work).await {
-            return;
-        }
-        if self.most_needed < usize::MAX {
-            self.cut_short = true;
             return;
         }
         reduce_groups(work).await;
