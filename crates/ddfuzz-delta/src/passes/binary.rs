@@ -45,28 +45,35 @@ async fn reduce_records(work: &mut CurrentBest) -> bool {
     let readings = counted
         .take(READINGS)
         .chain(others.into_iter().take(READINGS));
-    reduce_readings(work, readings.collect()).await
+    reduce_readings(work, readings.collect(), usize::MAX).await
 }
 
 /// Deletes records, each with a length, that no number counts and that have no checksum, and then
-/// bytes inside of the remaining ones. Returns whether such records were found.
-pub(super) async fn unchecked_records(work: &mut CurrentBest) -> bool {
+/// bytes inside of the remaining ones, until `most_needed` successive bytes turn out to be needed.
+/// Returns whether such records were found.
+pub(super) async fn unchecked_records(work: &mut CurrentBest, most_needed: usize) -> bool {
     if work.is_text() || work.len() > LARGEST {
         return false;
     }
     let mut readings = unchecked(&work.text());
     readings.truncate(READINGS);
-    reduce_readings(work, readings).await
+    reduce_readings(work, readings, most_needed).await
 }
 
 /// Tests guesses of how the text consists of records, until a test confirms one; then deletes
-/// records, and bytes inside of the remaining records. Returns whether a guess was confirmed.
-async fn reduce_readings(work: &mut CurrentBest, readings: Vec<Protocol>) -> bool {
+/// records, and bytes inside of the remaining records, until `most_needed` successive bytes turn out
+/// to be needed. Returns whether a guess was confirmed.
+async fn reduce_readings(
+    work: &mut CurrentBest,
+    readings: Vec<Protocol>,
+    most_needed: usize,
+) -> bool {
     for mut records in readings {
         if confirm_reading(work, &mut records).await {
             ListSearch::new(work, &mut records).reduce().await;
             let mut bytes = payload(&records);
-            ListSearch::new(work, &mut bytes).reduce().await;
+            let mut list = ListSearch::new(work, &mut bytes).stop_after(most_needed);
+            list.reduce().await;
             return true;
         }
     }
@@ -128,16 +135,16 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
 }
 
 /// Tests the guess `protocol`, by which certain pieces of the text (records or bytes) can be
-/// deleted: deletes the last piece and, if the text then does not fail, the first piece instead.
-/// Returns true if one of these texts fails, which confirms the guess; false if neither does.
+/// deleted: deletes the last piece or, if the text then does not fail, the first one or one in the
+/// middle instead. Returns true if one of these texts fails, which confirms the guess; false if none
+/// does.
 async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
-    for last in [true, false] {
-        let Some(end) = protocol.len().checked_sub(1) else {
-            return false;
-        };
-        let piece = if last { end..end + 1 } else { 0..1 };
-        ListSearch::new(work, protocol).delete(piece).await;
+    let Some(end) = protocol.len().checked_sub(1) else {
+        return false;
+    };
+    for nth in [end, 0, end / 2] {
+        ListSearch::new(work, protocol).delete(nth..nth + 1).await;
         if work.reductions() > before {
             return true;
         }

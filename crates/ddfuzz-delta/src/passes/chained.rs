@@ -10,6 +10,8 @@ use crate::passes::protocol::Protocol;
 /// Minimum number of bits that the checksums of all records must have together, for their agreement
 /// with the covered bytes not to be chance.
 const LEAST_BITS: usize = 32;
+/// Minimum number of records without checksums: fewer may end at the end of a text by chance.
+const LEAST_UNCHECKED: usize = 6;
 /// Maximum number of records in which a text is divided; a text with more is not read in this
 /// format.
 const MOST_RECORDS: usize = 4096;
@@ -32,11 +34,13 @@ pub(super) fn chained(text: &[u8]) -> Vec<Protocol> {
     divided(text, &[1, 2, 4])
 }
 
-/// Finds binary formats in which records follow each other up to the end of the text, each with a
-/// length and without a checksum. Formats with more records come first: those with fewer are more
-/// likely chance.
+/// Finds binary formats in which at least [`LEAST_UNCHECKED`] records follow each other up to the
+/// end of the text, each with a length and without a checksum. Formats with more records come first:
+/// those with fewer are more likely chance.
 pub(super) fn unchecked(text: &[u8]) -> Vec<Protocol> {
-    divided(text, &[0])
+    let mut found = divided(text, &[0]);
+    found.retain(|protocol| protocol.pieces.len() >= LEAST_UNCHECKED);
+    found
 }
 
 /// Finds binary formats in which records follow each other up to the end of the text, with checksums

@@ -218,7 +218,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     }
     loop {
         bytes.reduce(&mut work).await;
-        if bytes.cut_short && unchecked_records(&mut work).await {
+        if bytes.cut_short && unchecked_records(&mut work, DENSE).await {
             continue;
         }
         if multiples(&mut work, &known).await || with_runs && strides(&mut work).await {
