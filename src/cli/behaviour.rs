@@ -151,6 +151,27 @@ impl Behaviour {
     }
 }
 
+/// Makes trial runs of the target on an empty input, on a short text and on `inputs`, which a crash
+/// needed once. Returns a warning if all of them end with the same exit status other than 0: the
+/// target may refuse every input, because it lacks something. Else returns `None`.
+pub fn constant_refusal(executor: &mut dyn Executor, inputs: &[Vec<u8>]) -> Option<TargetWarning> {
+    let trials = [&b""[..], TRIAL_TEXT].into_iter();
+    let mut ends = trials
+        .chain(inputs.iter().map(Vec::as_slice))
+        .map(|input| executor.run(input).ok().map(|run| run.ended));
+    let first = ends.next()??;
+    let refuses = matches!(first, Ended::Exit(status) if status != 0);
+    (refuses && ends.all(|end| end == Some(first))).then(|| TargetWarning {
+        seen: format!(
+            "on an empty input, on a short text and on inputs of fixed groups alike the target ends \
+             with {first}"
+        ),
+        fix: "if it does so on any input, because it lacks an option, a file or a variable, nothing \
+              is fixed: run it by hand"
+            .to_owned(),
+    })
+}
+
 /// Returns true if an argument names stdin as a file, such as `/dev/stdin`; else false. The target
 /// then opens that file, and what it reads there is not counted as read from stdin.
 fn opens_stdin(target: &Target) -> bool {

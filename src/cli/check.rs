@@ -2,9 +2,11 @@
 //! each group whether it is fixed, the same, or another crash, or that this build cannot show it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use super::behaviour::{TargetWarning, constant_refusal};
 use super::campaign_args::read_known;
 use super::recorded_conditions::{lacks_files, other_conditions};
 use super::run::{self, workers};
@@ -13,12 +15,18 @@ use super::target::{TargetArgs, only_recorded_target, rerun_target};
 use super::{DISTURBED, Exit, Failure, Output, changes, signals, ui};
 use crate::campaign::{Finders, Recheck, StoredGroup};
 use crate::exec::facts::TargetFacts;
-use crate::exec::{ExecError, Program, Target, TargetRecord, Way, find_program, is_script};
+use crate::exec::{
+    ExecError, Executor, Program, Target, TargetRecord, Way, find_program, is_script,
+};
 use crate::report::{CheckResult, CheckedGroup, check_table};
 use crate::store::{
-    Campaign, CampaignFile, Entry, Group, IncompleteGroup, Kind, KnownGroups, Reader,
+    Campaign, CampaignFile, Entry, Group, IncompleteGroup, Kind, KnownGroups, Reader, Status,
 };
 use crate::triage::{Found, Key, Unobservable, another_program, program_build_id, same_build};
+
+/// Number of fixed groups of which an input is run once more, to see whether the program refuses
+/// every input.
+const REFUSED: usize = 4;
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
@@ -52,7 +60,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let recorded = Recorded::of(&reader)?;
     check_options(&args, &recorded, &groups)?;
     let one = one_target(&args, (&reader, &recorded), &groups, output)?;
-    let started = match &one {
+    let mut started = match &one {
         Some(target) => Some(signals::unless_stopped(
             &stop,
             args.target.probe(target, output),
@@ -93,7 +101,11 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);
-    drop(started);
+    if let Some(started) = started.take()
+        && let Some(refusal) = refusal(started.executor, &checked)
+    {
+        output.say(&format!("warning: {refusal}"));
+    }
     let target = one.as_ref().map(|(target, _)| target);
     let stopped = stop.load(Ordering::Relaxed);
     let incomplete = match stopped {
@@ -182,6 +194,22 @@ fn report(
         true => Exit::Interrupted,
         false if result.fixed == result.groups.len() as u64 + result.not_run => Exit::Done,
         false => Exit::Found,
+    }
+}
+
+/// Returns a warning if the checked program ends with the same error status on inputs of groups that
+/// seem to be fixed and on trial inputs; else `None`.
+fn refusal(
+    mut executor: Box<dyn Executor>,
+    checked: &[Option<CheckedGroup>],
+) -> Option<TargetWarning> {
+    let fixed = checked.iter().flatten();
+    let fixed = fixed.filter(|group| group.status == Status::Fixed);
+    let inputs = fixed.take(REFUSED).map(|group| fs::read(&group.file));
+    let inputs: Vec<Vec<u8>> = inputs.collect::<Result<_, _>>().ok()?;
+    match inputs.is_empty() {
+        true => None,
+        false => constant_refusal(&mut *executor, &inputs),
     }
 }
 

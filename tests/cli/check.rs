@@ -124,6 +124,28 @@ fn a_group_of_which_any_stored_input_fails_is_not_fixed() {
 }
 
 #[test]
+fn a_build_that_refuses_every_input_is_warned_of() {
+    let desk = Desk::new();
+    let warned = |words: &str, then: &str| {
+        let source = format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n\
+             int main(void) {{ int byte = getchar(); {then} return byte == 'k'; }}\n"
+        );
+        desk.write("program.c", &source);
+        let program = desk.compile(desk.file("program.c").to_str().unwrap(), "program");
+        std::fs::copy(program, desk.file("under-test")).unwrap();
+        let said = desk.call(words);
+        said.err.contains("alike the target ends with exit 1")
+    };
+    desk.write("crash", "k");
+    let triage = "triage crash -o out -- ./under-test";
+    assert!(!warned(triage, "if (byte == 'k') abort();"));
+    let check = "check out -- ./under-test";
+    assert!(!warned(check, ""), "it ends with 0 on the trial inputs");
+    assert!(warned(check, "return 1;"));
+}
+
+#[test]
 fn hangs_are_checked_and_groups_of_several_targets_by_their_own() {
     let desk = Desk::new();
     desk.script("loop", "x=$(cat); while [ \"$x\" = h ]; do :; done");
@@ -508,8 +530,8 @@ fn what_fails_now_and_then_is_tried_until_it_would_have_failed() {
     let runs = std::fs::read_to_string(desk.file("tmp/n")).unwrap();
     assert_eq!(
         runs.trim(),
-        "50",
-        "one run to try the program, and one without a tracer"
+        "51",
+        "one run to try the program, one without a tracer, and one on an empty input"
     );
 }
 
