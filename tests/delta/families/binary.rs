@@ -99,6 +99,46 @@ pub fn tagged_records(seed: u64, size: usize) -> Case {
     })
 }
 
+/// Records of two lengths, a name and data, each padded to a multiple of four bytes; one has a bad
+/// name and begins with a certain byte twice.
+pub fn padded_records(seed: u64, records: usize) -> Case {
+    let mut random = Random::new(seed);
+    let mut input = b"ARC1".to_vec();
+    let bad = 2 + random.below(records - 4);
+    for nth in 0..records {
+        let name = format!("{}{nth}", if nth == bad { "bad" } else { "file" });
+        let length = 10 + random.below(60);
+        let mut data = random.bytes(length);
+        if nth == bad {
+            data[1] = data[0];
+        }
+        put(&mut input, name.len(), 2, false);
+        put(&mut input, data.len(), 4, false);
+        input.extend([name.as_bytes(), &data].concat());
+        input.resize(input.len().next_multiple_of(4), 0);
+    }
+    Case::new(input, |text| {
+        fails_if(has_bad_record(text).is_some_and(|bad| bad))
+    })
+}
+
+/// Whether padded records have a bad one among them; `None` if the text is not made of them.
+fn has_bad_record(text: &[u8]) -> Option<bool> {
+    let mut rest = text.strip_prefix(b"ARC1")?;
+    let mut found = false;
+    while !rest.is_empty() {
+        let name = number(&mut rest, 2, false)?;
+        let data = number(&mut rest, 4, false)?;
+        let (name, behind) = rest.split_at_checked(name).filter(|it| !it.0.is_empty())?;
+        let (data, behind) = behind.split_at_checked(data)?;
+        found |= name.starts_with(b"bad") && data.len() > 2 && data[0] == data[1];
+        let read = text.len() - behind.len();
+        let padding = read.next_multiple_of(4) - read;
+        rest = behind.get(padding..).unwrap_or_default();
+    }
+    Some(found)
+}
+
 /// The payloads of tagged records, if all of the text is made of them.
 fn tagged(mut text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut payloads = Vec::new();

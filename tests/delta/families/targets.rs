@@ -1,6 +1,8 @@
 //! The target figures, each for a few seeds.
 
-use super::binary::{Frame, Records, crc32, odd_hash, protected, record_file, sum, tagged_records};
+use super::binary::{
+    Frame, Records, crc32, odd_hash, padded_records, protected, record_file, sum, tagged_records,
+};
 use super::bytes::*;
 use super::count::{Case, reduce};
 use super::deep::{balanced, repeated};
@@ -156,6 +158,14 @@ fn counts_and_lengths_of_records_are_kept_right() {
 fn records_that_nothing_counts_go_before_all_single_bytes_are_tried() {
     within("structured", 100, 3, |seed| tagged_records(seed, 1000));
     within("structured", 100, 3, |seed| tagged_records(seed, 4000));
+    for seed in SEEDS {
+        let reduced = reduce("structured", &padded_records(seed, 40));
+        let (size, tests) = (reduced.text.len(), reduced.tests());
+        assert!(
+            size <= 20 && tests <= 6000,
+            "seed {seed}: {tests} tests, {size} bytes"
+        );
+    }
 }
 
 #[test]

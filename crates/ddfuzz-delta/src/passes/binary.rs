@@ -2,6 +2,7 @@
 //! shows to be wrong.
 
 use crate::Outcome;
+use crate::passes::beginnings::beginnings;
 use crate::passes::chained::{chained, unchecked};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::detect::{SCOPE, frames, payload, records};
@@ -48,15 +49,17 @@ async fn reduce_records(work: &mut CurrentBest) -> bool {
     reduce_readings(work, readings.collect(), usize::MAX).await
 }
 
-/// Deletes records, each with a length, that no number counts and that have no checksum, and then
-/// bytes inside of the remaining ones, until `most_needed` successive bytes turn out to be needed.
-/// Returns whether such records were found.
+/// Deletes records that no number counts and that have no checksum: each has a length, or all begin
+/// with the same bytes. Then deletes bytes that the lengths of the remaining ones count, until
+/// `most_needed` successive bytes turn out to be needed. Returns whether such records were found.
 pub(super) async fn unchecked_records(work: &mut CurrentBest, most_needed: usize) -> bool {
     if work.is_text() || work.len() > LARGEST {
         return false;
     }
-    let mut readings = unchecked(&work.text());
+    let text = work.text();
+    let mut readings = unchecked(&text);
     readings.truncate(READINGS);
+    readings.extend(beginnings(&text));
     reduce_readings(work, readings, most_needed).await
 }
 

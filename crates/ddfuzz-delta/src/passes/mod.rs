@@ -27,6 +27,7 @@
 //! | `singles` | single bytes; its last round proves 1-minimality |
 
 mod alike;
+mod beginnings;
 mod binary;
 mod blanks;
 mod blocks;

@@ -1,0 +1,75 @@
+//! Finds records of a binary format that begin with the same bytes, such as a type or the high bytes
+//! of a length, whatever tells where they end.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::passes::protocol::Protocol;
+
+/// Numbers of bytes with which records may begin alike; longer beginnings are tried first.
+const WIDTHS: [usize; 3] = [4, 3, 2];
+/// Minimum number of records that begin alike; fewer places may be alike by chance.
+const LEAST: usize = 4;
+/// Minimum size of a record, in bytes, on average.
+const LEAST_SIZE: usize = 8;
+/// Maximum number of guesses for one text.
+const MOST: usize = 48;
+
+/// Guesses that records begin wherever the same few bytes stand, and that the text can lose each
+/// record but the last, up to where the next one begins. Beginnings that occur more often come
+/// first.
+pub(super) fn beginnings(text: &[u8]) -> Vec<Protocol> {
+    let mut found: Vec<Vec<usize>> = WIDTHS
+        .iter()
+        .flat_map(|width| occurrences(text, *width))
+        .filter(|places| (LEAST..=text.len() / LEAST_SIZE).contains(&places.len()))
+        .collect();
+    found.sort_by_key(|places| (std::cmp::Reverse(places.len()), places[0]));
+    found.dedup();
+    found.truncate(MOST);
+    let protocols = found.iter().map(|places| Protocol {
+        rule: "records",
+        fields: Vec::new(),
+        pieces: between(places),
+    });
+    protocols.collect()
+}
+
+/// Returns the offsets of each sequence of `width` bytes that the text has, in ascending order;
+/// places that overlap are counted once.
+fn occurrences(text: &[u8], width: usize) -> Vec<Vec<usize>> {
+    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    for (at, bytes) in text.windows(width).enumerate() {
+        let found = places.entry(bytes).or_default();
+        if found.last().is_none_or(|last| at - last >= width) {
+            found.push(at);
+        }
+    }
+    places.into_values().collect()
+}
+
+/// Returns the ranges between neighboring offsets.
+fn between(places: &[usize]) -> Vec<Range<usize>> {
+    places.windows(2).map(|pair| pair[0]..pair[1]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_begin_where_the_same_bytes_stand() {
+        let text = b"HEAD\x06\0ab0123456\x06\0defgh\x06\0i78901234\x06\0jklm56\x06\0n";
+        let found = beginnings(text);
+        let first = &found[0];
+        assert_eq!(first.pieces.len(), 4);
+        assert_eq!(first.pieces[0], 4..15);
+        assert!(first.pieces.iter().all(|piece| text[piece.start] == 6));
+        assert!(
+            beginnings(b"no bytes are twice here")
+                .iter()
+                .all(|it| it.pieces.len() > 2)
+        );
+        assert!(beginnings(&[0; 64]).is_empty());
+    }
+}
