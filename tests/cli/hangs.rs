@@ -7,13 +7,13 @@ fn a_hang_is_minimized_to_what_runs_into_the_same_loop() {
     let desk = Desk::new();
     desk.compile("tests/cli/programs/two_loops.c", "loops");
     desk.write("input", "a y bb x c");
-    let min = "min input --json --jobs 1 --timeout 0.03 -o small -- ./loops";
+    let min = "min input --json --jobs 1 --timeout 0.06 -o small -- ./loops";
     let record = desk.call(min).exits(0).json();
     assert_eq!(desk.read("small"), b"x", "{record}");
     assert_eq!(record["claim"], "1-minimal", "{record}");
     desk.call("log replay small.log.jsonl -o again").exits(0);
     assert_eq!(desk.read("again"), b"x");
-    desk.call("log verify small.log.jsonl --timeout 0.03")
+    desk.call("log verify small.log.jsonl --timeout 0.06")
         .exits(0);
 }
 
