@@ -44,7 +44,7 @@ fn hangs_are_grouped_by_their_loop_whatever_the_number_of_workers() {
     compile(&desk);
     let run = |jobs: u32| {
         let out = format!("out{jobs}");
-        let options = "--runs 16 --seed 1 --max-len 50 --timeout 0.06 --minimize off";
+        let options = "--runs 8 --seed 1 --max-len 50 --timeout 0.03 --minimize off";
         let said = desk.call(&format!(
             "run -q -o {out} {options} --jobs {jobs} -- ./loops"
         ));
@@ -63,7 +63,7 @@ fn hangs_are_grouped_by_their_loop_whatever_the_number_of_workers() {
 fn a_hang_is_minimized_when_the_campaign_is_done() {
     let desk = Desk::new();
     compile(&desk);
-    let options = "--runs 6 --seed 1 --max-len 50 --timeout 0.06 --minimize after";
+    let options = "--runs 6 --seed 1 --max-len 50 --timeout 0.03 --minimize after";
     let said = desk.call(&format!("run -q -o out {options} --jobs 1 -- ./loops"));
     let found = outcome(&desk.file("out"));
     let minimized = |name: &&String| name.starts_with("hangs/") && name.ends_with("log.jsonl");
@@ -97,7 +97,7 @@ fn a_hang_at_another_place_in_each_run_is_one_group() {
     compile_as(&desk, "moving", MOVING, "-O1");
     let runs = desk.write("tmp/moving", "");
     std::fs::set_permissions(&runs, Permissions::from_mode(0o666)).unwrap();
-    let options = "--runs 3 --seed 1 --timeout 0.06 --minimize off --jobs 1 --exec command";
+    let options = "--runs 3 --seed 1 --timeout 0.03 --minimize off --jobs 1 --exec command";
     let words = ["--".as_ref(), "./moving".as_ref(), runs.as_os_str()];
     let call = format!("run -q -o out --generator classic {options}");
     let said = desk.call_with(&call, &words);
@@ -154,7 +154,7 @@ int main(void)
 fn variants_of_crashes_are_minimized_also_if_no_time_is_left_for_hangs() {
     let desk = Desk::new();
     compile_as(&desk, "both", LOOPS_AND_CALLERS, "-O1");
-    let options = "--generator classic --runs 16 --seed 1 --max-len 300 --timeout 0.2 --jobs 1";
+    let options = "--generator classic --runs 16 --seed 1 --max-len 300 --timeout 0.1 --jobs 1";
     let words = format!("run {options} --minimize after -o out -- ./both");
     let said = desk.call(&words);
     let found = outcome(&desk.file("out"));
@@ -176,7 +176,7 @@ fn variants_of_crashes_are_minimized_also_if_no_time_is_left_for_hangs() {
 fn the_warning_about_slow_runs_counts_those_of_all_calls() {
     let desk = Desk::new();
     compile_as(&desk, "stuck", "int main(void) { for (;;) ; }\n", "-O1");
-    let options = "--generator classic --timeout 0.06 --minimize off --jobs 1 -o out -- ./stuck";
+    let options = "--generator classic --exec command --timeout 0.03 --minimize off --jobs 1 -o out -- ./stuck";
     let first = desk.call(&format!("run --runs 3 --seed 1 --max-len 9 {options}"));
     let warning = |count| format!("{count} of {count} runs exceeded the time limit");
     assert!(first.out.contains(&warning(3)), "{first:?}");

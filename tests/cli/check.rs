@@ -150,7 +150,7 @@ fn hangs_are_checked_and_groups_of_several_targets_by_their_own() {
     let desk = Desk::new();
     desk.script("loop", "x=$(cat); while [ \"$x\" = h ]; do :; done");
     desk.write("hang", "h");
-    desk.call("triage hang --timeout 100ms -o out -- ./loop")
+    desk.call("triage hang --timeout 50ms -o out -- ./loop")
         .exits(1);
     let result = desk.call("check out --json").exits(1).json();
     assert_eq!(result["groups"][0]["status"], "same");

@@ -20,7 +20,7 @@ fn a_hang_is_minimized_to_what_runs_into_the_same_loop() {
 #[test]
 fn what_is_slow_in_the_search_for_a_hang_is_no_hang_of_its_own() {
     let desk = Desk::new();
-    desk.write("hang", "xxxxxxh");
+    desk.write("hang", "xxh");
     desk.compile("tests/cli/programs/slow_or_hanging.c", "slow");
     // The search has a limit of 0.05 s.
     let limits = "--timeout 0.3 --budget-time 5s";

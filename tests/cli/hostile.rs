@@ -13,7 +13,7 @@ fn are_held_off(way: &str) {
     desk.compile("tests/cli/programs/nuisance.c", "nuisance");
     let began = Instant::now();
     let words = format!(
-        "run --json --runs {RUNS} --max-len 40 --seed 3 --timeout 120ms --memory 32M \
+        "run --json --runs {RUNS} --max-len 40 --seed 3 --timeout 60ms --memory 8M \
          --budget-time 4s --exec {way} -o out -- ./nuisance"
     );
     let result = desk.call(&words).exits(1).json();

@@ -39,7 +39,7 @@ fn what_a_test_prints_and_writes_is_bounded_and_gone_after_each_run() {
     // The file ends at its limit, and its writer with it.
     let lines = r#"
         [ "$(ls)" = in ] || exit 0
-        ls -R / 2>&1 | head -c 1000000; yes | head -c 2000000 >&2
+        yes | head -c 1000000; yes | head -c 2000000 >&2
         head -c 100000000 /dev/zero > big; [ "$(wc -c < big)" -lt 100000000 ] || exit 0
         mkdir -p a/b/c && touch a/b/c/d
         grep -q q "$1""#;

@@ -214,7 +214,7 @@ fn a_test_that_hangs_is_named_after_its_first_run() {
         ("spinner", "while :; do :; done"),
     ] {
         desk.script(name, lines);
-        let error = error(&desk, &format!("min in --timeout 100ms --test {name}"), 3);
+        let error = error(&desk, &format!("min in --timeout 50ms --test {name}"), 3);
         assert_eq!(error["kind"], "test-hangs");
         assert!(error["hint"].as_str().unwrap().contains("--timeout"));
     }
@@ -228,7 +228,7 @@ fn a_candidate_on_which_the_test_hangs_is_unresolved() {
     desk.write("in", "ab");
     let lines = "case \"$(cat)\" in ab) exit 0 ;; a) while :; do :; done ;; esac; exit 1";
     desk.script("test.sh", lines);
-    let words = "min in --json --timeout 100ms --test test.sh";
+    let words = "min in --json --timeout 50ms --test test.sh";
     let record = desk.call(words).exits(0).json();
     assert_eq!(record["size_after"], 2);
     let log = String::from_utf8(desk.read("in.min.log.jsonl")).unwrap();
@@ -290,7 +290,7 @@ fn the_limit_on_the_time_of_a_test_is_learned_unless_it_is_given() {
     };
     let start = first(desk.read("in.min.log.jsonl"));
     assert_eq!(start["learn_limit"], true);
-    desk.call("min in --force --timeout 100ms --test test.sh")
+    desk.call("min in --force --timeout 50ms --test test.sh")
         .exits(0);
     let start = first(desk.read("in.min.log.jsonl"));
     assert_eq!(start["learn_limit"], serde_json::Value::Null);

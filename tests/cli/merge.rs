@@ -52,9 +52,9 @@ fn groups_of_all_kinds_are_counted_as_in_the_text() {
     for (name, text) in [("one", "k"), ("two", "a"), ("hang", "h")] {
         desk.write(name, text);
     }
-    desk.call("triage one hang --timeout 100ms -o left -- ./frail")
+    desk.call("triage one hang --timeout 50ms -o left -- ./frail")
         .exits(1);
-    desk.call("triage two hang --timeout 100ms -o right -- ./frail")
+    desk.call("triage two hang --timeout 50ms -o right -- ./frail")
         .exits(1);
     let merged = desk.call("merge left right -o all --json").exits(0).json();
     let count = |key: &str| merged[key].as_u64().unwrap();

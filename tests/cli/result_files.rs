@@ -155,7 +155,7 @@ fn a_hang_that_is_told_apart_is_filed_as_one() {
     desk.write("hang", "xh");
     let program = "x=$(cat); case $x in *h*) while :; do :; done;; esac";
     let words = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
-    desk.call_with("diff good hang -o out/ --timeout 200ms", &words)
+    desk.call_with("diff good hang -o out/ --timeout 50ms", &words)
         .exits(0);
     assert!(desk.file("out/hangs").is_dir() && !desk.file("out/crashes").exists());
 }

@@ -58,7 +58,7 @@ fn a_script_waits_for_a_hang_at_a_terminal() {
     desk.write("spin.c", source);
     desk.compile(desk.file("spin.c").to_str().unwrap(), "spin");
     desk.write("keys", "h\n");
-    let words = "triage keys -o out --json --timeout 500ms --terminal -- ./spin";
+    let words = "triage keys -o out --json --timeout 100ms --terminal -- ./spin";
     let result = desk.call(words).exits(1).json();
     assert_eq!(result["groups"][0]["class"], "hang", "{result}");
     let scripts = desk

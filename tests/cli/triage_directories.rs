@@ -216,7 +216,7 @@ fn a_hang_is_a_group_of_its_own_kind() {
     put(&desk, "in/healthy", "x");
     let program = "x=$(cat); while [ \"$x\" = h ]; do :; done";
     let words = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
-    let call = "triage in --json --timeout 100ms -o out";
+    let call = "triage in --json --timeout 50ms -o out";
     let result = desk.call_with(call, &words).exits(1).json();
     let group = &result["groups"][0];
     assert_eq!(

@@ -182,7 +182,7 @@ fn a_file_that_hangs_at_another_place_in_each_run_is_in_one_group() {
     desk.write("in/file", "input");
     let runs = desk.write("tmp/moving", "");
     std::fs::set_permissions(&runs, std::fs::Permissions::from_mode(0o666)).unwrap();
-    let call = "triage in -o out --json --resume --jobs 1 --exec command --timeout 100ms";
+    let call = "triage in -o out --json --resume --jobs 1 --exec command --timeout 50ms";
     let call = || {
         let words = ["--".as_ref(), "./moving".as_ref(), runs.as_os_str()];
         desk.call_with(call, &words).exits(1).json()

@@ -105,8 +105,7 @@ const WALL_LIMIT: Duration = Duration::from_secs(60);
 /// A target of that program with short limits on all but wall time.
 pub fn target(program: &Compiled) -> Target {
     let mut target = patient(Program::Path(program.path.clone()));
-    // Whole groups of tests run side by side there, and a flood takes its time on a busy machine.
-    target.limits.cpu = Duration::from_millis(if is_sandboxed() { 300 } else { 150 });
+    target.limits.cpu = Duration::from_millis(150);
     target.limits.memory = 200 << 20;
     target
 }

@@ -91,7 +91,7 @@ fn named_files_and_pairs_of_files_reach_a_utility() {
 fn hangs_are_marked_and_slow_runs_are_not() {
     let lab = Lab::with(&["hangs", "slow"]);
     let said = lab.revisit(
-        "hangs slow --channel stdin --runs 12 --seed 1 --json --timeout 100ms --minimize off",
+        "hangs slow --channel stdin --runs 12 --seed 1 --json --timeout 50ms --minimize off",
     );
     let result = said.json();
     assert!(

@@ -12,7 +12,7 @@ fn each_odd_utility_has_its_label_and_the_study_goes_on() {
     let setuid = Permissions::from_mode(0o4755);
     std::fs::set_permissions(lab.path("privileged"), setuid).unwrap();
     let said = lab.revisit(
-        "loops waits kills privileged nowhere reboot zap --channel stdin --runs 240 --seed 1 --json \
+        "loops waits kills privileged nowhere reboot zap --channel stdin --runs 90 --seed 1 --json \
          --timeout 200ms",
     );
     let result = said.exits(1).json();

@@ -54,7 +54,7 @@ const HANG: Bug = Bug {
 const SLOW: Bug = Bug {
     class: "hang",
     sanitizer: "",
-    body: "while (BUG && clock() < CLOCKS_PER_SEC / 5) kept = 1;",
+    body: "while (BUG && clock() < CLOCKS_PER_SEC / 8) kept = 1;",
 };
 const OOM: Bug = Bug {
     class: "oom",
@@ -118,7 +118,7 @@ impl Bug {
         desk.write("crash", "k some input");
         // What is built with a sanitizer, or takes memory, does so for a while.
         let limit = if self.class == "hang" {
-            "100ms"
+            "60ms"
         } else {
             "250ms"
         };

@@ -118,12 +118,12 @@ fn a_program_gets_its_arguments_variables_and_file() {
 fn the_test_of_a_hang_has_a_limit() {
     let desk = Desk::new();
     let source = "#include <stdio.h>\nint main(void) { while (getchar() == 'a') rewind(stdin); }\n";
-    program(&desk, source, "--timeout 100ms -- ./frail");
+    program(&desk, source, "--timeout 60ms -- ./frail");
     let text = String::from_utf8(desk.read("tests/one.rs")).unwrap();
     assert!(text.contains("ulimit -t 1; "), "{text}");
     let (passes, said) = cargo_test(&desk);
     assert!(
-        !passes && said.contains("it takes more than 120ms of processor time"),
+        !passes && said.contains("it takes more than 80ms of processor time"),
         "{said}"
     );
     desk.write("frail.c", "int main(void) { return 0; }\n");

@@ -180,7 +180,7 @@ int main(int argc, char **argv)
     if (strcmp(name, "dozes") == 0)
         doze(length);
     if (strcmp(name, "slow") == 0 && length > 0)
-        burn(0.5);
+        burn(0.25);
     if (strcmp(name, "strays") == 0)
         stray();
     if (strcmp(name, "parent") == 0)

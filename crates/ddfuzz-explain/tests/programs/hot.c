@@ -36,11 +36,11 @@ int main(void)
 {
     long sum = 0;
     fill(getchar());
-    for (int i = 0; i < 5002; i++) {
+    for (int i = 0; i < 2002; i++) {
         if (i % 2 == 0)
             sum += total(2);
         else
-            sum -= total(i < 5001 ? 3 : 4);
+            sum -= total(i < 2001 ? 3 : 4);
     }
     printf("%ld\n", sum);
     return 0;
