@@ -253,32 +253,16 @@ impl Runs {
             }
         }
         let cause = |variable| Answer::Cause(Cause { point, variable });
-        // Between two causes there is one at each point that is of use.
-        let used = |states: &States| states.is_used;
-        let is_between = self.states.range(..point).any(|it| used(it.1))
-            && self.states.range(point..).any(|it| used(it.1));
-        for variable in near {
-            if self.fails_alone(at, variable, &than)? {
-                return Ok(cause(*variable));
-            }
-        }
-        for variable in self.nearest(at, point) {
-            if !near.contains(&variable) && self.fails_alone(at, &variable, &than)? {
+        let others = self.nearest(at, point).into_iter();
+        let others = others.filter(|it| !near.contains(it));
+        for variable in near.iter().copied().chain(others) {
+            let config = about(&at.all.deltas, &variable).minus(&than);
+            if !config.is_empty() && self.test(at, &config)? == Outcome::Fail {
                 return Ok(cause(variable));
             }
         }
-        if is_between {
-            let changed = self.changed(at, point).minus(&than);
-            let is_part = !changed.is_empty() && changed.len() < every.len();
-            if is_part && self.test(at, &changed)? == Outcome::Fail {
-                return self.isolate(at, point, changed);
-            }
-            if let Some(variable) = self.first_failing(at, point, &every)? {
-                return Ok(cause(variable));
-            }
-            if let Some(half) = self.failing_half(at, &every)? {
-                return self.isolate(at, point, half);
-            }
+        if let Some(found) = self.search_between(at, point, (&every, &than))? {
+            return Ok(found);
         }
         let nothing = Config::empty().id();
         let (all, outcome) = self.all(at, &every)?;
@@ -301,16 +285,34 @@ impl Runs {
         }
     }
 
-    /// Returns true if the variable differs, and setting it alone makes the passing run fail; the
-    /// differences `than` stay as they are.
-    fn fails_alone(
+    /// Finds a cause at a point between two others, where there is one at each point that is of use:
+    /// among what has changed since the one before, then among the variables that are new, then in
+    /// one half of the differences `every`. `than` has the differences of a cause that is known
+    /// already. `None` at other points, and where none of this makes the passing run fail.
+    fn search_between(
         &mut self,
         at: &mut AtPoint<'_>,
-        variable: &Identity,
-        than: &Config,
-    ) -> Result<bool, EngineError> {
-        let config = about(&at.all.deltas, variable).minus(than);
-        Ok(!config.is_empty() && self.test(at, &config)? == Outcome::Fail)
+        point: usize,
+        (every, than): (&Config, &Config),
+    ) -> Result<Option<Answer>, EngineError> {
+        let used = |states: &States| states.is_used;
+        let is_between = self.states.range(..point).any(|it| used(it.1))
+            && self.states.range(point..).any(|it| used(it.1));
+        if !is_between {
+            return Ok(None);
+        }
+        let changed = self.changed(at, point).minus(than);
+        let is_part = !changed.is_empty() && changed.len() < every.len();
+        if is_part && self.test(at, &changed)? == Outcome::Fail {
+            return self.isolate(at, point, changed).map(Some);
+        }
+        if let Some(variable) = self.first_failing(at, point, every)? {
+            return Ok(Some(Answer::Cause(Cause { point, variable })));
+        }
+        match self.failing_half(at, every)? {
+            Some(half) => self.isolate(at, point, half).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Returns the differences about variables that were not there, or had other values, at the
