@@ -125,7 +125,7 @@ fn measured(program: &Path, mebibytes: u32, elements: u32) -> (Duration, Duratio
     for _ in 0..TESTS {
         let began = Instant::now();
         engine
-            .go_on(&mut stand, &Plan::default(), None)
+            .go_on(&mut stand, &Plan::default())
             .expect("it runs on");
         tests.push(began.elapsed());
     }

@@ -59,6 +59,16 @@ pub trait Experiments {
         Ok(Answer::Nothing)
     }
 
+    /// Returns the first point after the point `after` from which on the variable of `cause` differs
+    /// in the values with which it causes the failure at its point, as far as can be told without a
+    /// test. The point of the cause by default.
+    ///
+    /// # Errors
+    /// When the states of the runs cannot be read.
+    fn beginning(&mut self, cause: &Cause, _after: usize) -> Result<usize, Self::Error> {
+        Ok(cause.point)
+    }
+
     /// Returns true if most of the time is used up, so that the points between two causes are not
     /// examined any more: the rest is for testing the chain that was found. Always false by
     /// default.
@@ -92,6 +102,19 @@ const ENDS: usize = 24;
 /// Largest number of links of a chain: a longer one would only follow a data structure from one
 /// element to the next.
 const MOST_LINKS: usize = 24;
+/// Which point between two causes is examined first.
+#[derive(Clone, Copy)]
+enum Step {
+    /// The one from which on the later variable has the values with which it is the cause, as far as
+    /// can be told without a test; the middle where that is no earlier point.
+    Beginning,
+    /// The last one before the later cause: its variable begins to differ behind it.
+    Before,
+    /// The one from which on the later variable has its values, if that leaves at most half of the
+    /// points before it; else the middle, or the last point of few. So long runs are halved again
+    /// and again.
+    Half,
+}
 
 fn middle(interval: &Range<usize>) -> usize {
     interval.start + interval.len() / 2
@@ -124,7 +147,7 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> (Vec<Link>, Result<(),
             cause: first.clone(),
             before: None,
         });
-        search.transitions(&first, &last);
+        search.transitions(&first, &last, Step::Half);
         search.beside_first();
     }
     (search.links, search.failed.map_or(Ok(()), Err))
@@ -187,7 +210,7 @@ impl<E: Experiments> Search<'_, E> {
         let mut rest = self.links.split_off(1);
         self.links[0].last = link.cause.point;
         self.avoided = Some(variable);
-        self.transitions(&link.cause, &other);
+        self.transitions(&link.cause, &other, Step::Half);
         self.avoided = None;
         // Where nothing else was found, there is no transition back.
         let mut is_first = true;
@@ -227,7 +250,7 @@ impl<E: Experiments> Search<'_, E> {
         let mut without = 1;
         while without < first.point {
             let (near, interval) = ([first.variable], without..first.point);
-            match self.inside(interval.clone(), &near, true) {
+            match self.inside(interval.clone(), middle(&interval), &near, true) {
                 Answer::Cause(cause) => first = cause,
                 _ => without = middle(&interval) + 1,
             }
@@ -236,16 +259,21 @@ impl<E: Experiments> Search<'_, E> {
     }
 
     /// Searches an interval of points for one at which a variable causes the failure, and returns
-    /// that cause. Examines the middle first, then its neighbours, then points spread over the
+    /// that cause. Examines the point `from` first, then its neighbours, then points spread over the
     /// interval; at each one, it tries the variables `near` first. If `is_start`, returns
-    /// [`Answer::Nothing`] as soon as the middle or a neighbour has no cause; else
+    /// [`Answer::Nothing`] as soon as `from` or a neighbour has no cause; else
     /// [`Answer::Skipped`] if no point has one.
-    fn inside(&mut self, interval: Range<usize>, near: &[Identity], is_start: bool) -> Answer {
-        let middle = middle(&interval);
+    fn inside(
+        &mut self,
+        interval: Range<usize>,
+        from: usize,
+        near: &[Identity],
+        is_start: bool,
+    ) -> Answer {
         let steps =
-            (1..=NEIGHBOURS).flat_map(|step| [middle.checked_add(step), middle.checked_sub(step)]);
+            (1..=NEIGHBOURS).flat_map(|step| [from.checked_add(step), from.checked_sub(step)]);
         let others = steps.flatten().filter(|other| interval.contains(other));
-        let close: Vec<usize> = std::iter::once(middle)
+        let close: Vec<usize> = std::iter::once(from)
             .chain(others.take(NEIGHBOURS))
             .collect();
         let spread = SPREAD.map(|part| interval.start + interval.len() * part / 16);
@@ -264,8 +292,9 @@ impl<E: Experiments> Search<'_, E> {
     }
 
     /// Finds the points between the causes `from` and `to` at which another variable becomes
-    /// relevant (`cts` in *Why Programs Fail*, A.3), and appends a link to the chain for each.
-    fn transitions(&mut self, from: &Cause, to: &Cause) {
+    /// relevant (`cts` in *Why Programs Fail*, A.3), and appends a link to the chain for each. The
+    /// point that is examined first is chosen by `step`.
+    fn transitions(&mut self, from: &Cause, to: &Cause, step: Step) {
         if from.variable == to.variable {
             if let Some(link) = self.links.last_mut() {
                 link.last = link.last.max(to.point);
@@ -273,24 +302,55 @@ impl<E: Experiments> Search<'_, E> {
             return;
         }
         let is_open = to.point > from.point + 1 && self.links.len() < MOST_LINKS && !self.is_late();
-        let middle = match is_open {
-            true => {
-                let near = [to.variable, from.variable];
-                self.inside(from.point + 1..to.point, &near, false)
-            }
-            false => Answer::Skipped,
+        let found = match is_open {
+            true => self.between(from, to, step),
+            false => None,
         };
-        match middle {
-            Answer::Cause(middle) => {
-                self.transitions(from, &middle);
-                self.transitions(&middle, to);
-            }
-            Answer::Nothing | Answer::Skipped => self.links.push(Link {
+        let Some((between, next)) = found else {
+            self.links.push(Link {
                 cause: to.clone(),
                 before: Some(from.point),
                 last: to.point,
-            }),
+            });
+            return;
+        };
+        self.transitions(from, &between, next);
+        self.transitions(&between, to, Step::Beginning);
+    }
+
+    /// Returns a cause between two others, and what is to be examined first between the first one
+    /// and this; `None` if none is found.
+    fn between(&mut self, from: &Cause, to: &Cause, step: Step) -> Option<(Cause, Step)> {
+        let interval = from.point + 1..to.point;
+        let beginning = match step {
+            Step::Before => to.point,
+            Step::Beginning | Step::Half => self.beginning(to, from.point),
+        };
+        let middle = middle(&interval);
+        let (start, next) = match step {
+            Step::Before => (to.point - 1, Step::Half),
+            Step::Beginning if beginning < to.point => (beginning, Step::Before),
+            Step::Half if beginning <= middle => (beginning, Step::Before),
+            Step::Half if interval.len() <= NEIGHBOURS => (to.point - 1, Step::Half),
+            Step::Beginning | Step::Half => (middle, Step::Beginning),
+        };
+        match self.inside(interval, start, &[], false) {
+            Answer::Cause(between) => Some((between, next)),
+            Answer::Nothing | Answer::Skipped => None,
         }
+    }
+
+    /// Returns the point from which on the variable of `cause` has the values that it has there; the
+    /// point itself if that is not known.
+    fn beginning(&mut self, cause: &Cause, after: usize) -> usize {
+        if self.failed.is_some() {
+            return cause.point;
+        }
+        let found = self.experiments.beginning(cause, after);
+        found.unwrap_or_else(|error| {
+            self.failed = Some(error);
+            cause.point
+        })
     }
 }
 
@@ -442,19 +502,51 @@ mod tests {
         let of = |count| {
             let known = Known(points.clone(), Vec::new());
             let (links, ended) = find_chain(&mut Ending(known, count));
-            let found = links.iter().map(|link| link.cause.point);
+            let found = links.iter().map(|link| (link.cause.point, link.last));
             (found.collect::<Vec<_>>(), ended.is_ok())
         };
         assert_eq!(of(0), (vec![], false));
-        assert_eq!(of(1), (vec![6], false));
-        assert_eq!(of(2), (vec![6], false));
+        assert_eq!(of(1), (vec![(6, 6)], false));
+        assert_eq!(of(2), (vec![(6, 6)], false));
         let (all, is_whole) = of(40);
         assert!(is_whole);
         for count in 3..12 {
             let (found, _) = of(count);
-            assert!(found.iter().all(|it| (1..=6).contains(it)), "{found:?}");
-            assert!(found.contains(&6) || found == all, "{found:?}");
+            assert!(found.iter().all(|it| (1..=6).contains(&it.0)), "{found:?}");
+            let to = found.last().map(|it| it.1);
+            assert!(to == Some(6) || found == all, "{found:?}");
         }
+    }
+
+    /// Made-up experiments for a unit test in which it is known where each variable got its value.
+    struct Dated(Known);
+
+    impl Experiments for Dated {
+        type Error = ();
+        fn points(&self) -> usize {
+            self.0.points()
+        }
+        fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, ()> {
+            self.0.cause(point, near)
+        }
+        fn beginning(&mut self, cause: &Cause, after: usize) -> Result<usize, ()> {
+            let of = |point: usize| variable(self.0.0[point]) == cause.variable;
+            let other = (after..cause.point).rfind(|point| !of(*point));
+            Ok(other.map_or(after + 1, |point| point + 1))
+        }
+    }
+
+    #[test]
+    fn a_transition_is_looked_for_where_the_later_variable_got_its_value() {
+        let mut points = vec![1; 301];
+        points.extend([2; 40]);
+        points.extend([3; 400]);
+        let mut known = Dated(Known(points, Vec::new()));
+        let links = find_chain(&mut known).0;
+        let found: Vec<usize> = links.iter().map(|link| link.cause.point).collect();
+        assert_eq!(found, [0, 301, 341]);
+        let examined = &known.0.1;
+        assert!(examined.len() <= 8, "{examined:?}");
     }
 
     fn links(points: &[u64]) -> Vec<(usize, Place)> {

@@ -1,5 +1,7 @@
 //! The chain of an explanation: finds it, tests its links, and stores their records in the result.
 
+use ddfuzz_delta::Outcome;
+
 use crate::alignment::Matched;
 use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
 use crate::delta::Delta;
@@ -28,6 +30,7 @@ impl Explaining<'_> {
         if let Some(parted) = runs.failure_parted() {
             (self.result.parted, self.result.decided) = self.parting(runs, &parted)?;
         }
+        runs.links = links.clone();
         let mut records = Vec::new();
         for (index, link) in links.iter().enumerate() {
             records.extend(self.link(runs, link)?.map(|record| (index, record)));
@@ -104,6 +107,14 @@ impl Explaining<'_> {
             point: link.last,
             ..link.cause.clone()
         };
+        // Nothing else can confirm what does not make a run fail alone.
+        let is_refuted = |runs: &Runs, cause: &Cause| {
+            let outcome = runs.outcome_alone(cause.point, &cause.variable);
+            outcome.is_some_and(|it| it != Outcome::Fail)
+        };
+        if is_refuted(runs, &last) && (last == link.cause || is_refuted(runs, &link.cause)) {
+            return Ok((link.cause.clone(), Evidence::default()));
+        }
         let first = self.evidence_at(runs, &link.cause, &before)?;
         let is_weak = first.follows && first.alone_fails == 0 || last == link.cause;
         if first.confidence() == Confidence::Confirmed || is_weak {

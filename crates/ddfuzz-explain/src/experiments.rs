@@ -1,31 +1,27 @@
 //! Experiments on the running program: which variable causes the failure at a point, the tests that
 //! support it, and the part of it that is needed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use ddfuzz_delta::{Config, ConfigId, Dd, Mode, Outcome, Search};
 
 use crate::alignment::Matched;
-use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
+use crate::chain::{Answer, Cause, Experiments, Link};
 use crate::delta::{Delta, Differences, Identity};
-use crate::engine::tests_at_point::{Continued, Stand};
+use crate::engine::tests_at_point::Stand;
 use crate::engine::watchdog::{Allowance, TimeLimit};
-use crate::engine::{Criterion, Engine, EngineError, Side, Trace, Unsupported};
-use crate::graph::{Graph, Object, Place};
+use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
+use crate::graph::Graph;
+use crate::link_tests::Following;
 use crate::matching::unify;
 use crate::places::point_record;
 use crate::plan::Plan;
 use crate::report::ExaminedRecord;
-use crate::types::Types;
 
 /// Largest number of tests at one point of the run in a search for the cause there.
 const MOST_TESTS: usize = 120;
-
-/// Maximum number of points between the first and the last point of a chain's link that are
-/// examined in addition, to find one at which setting the link's variable alone makes the passing
-/// run fail.
-const OTHERS: usize = 4;
 
 /// The passing and the failing run of a program, and what experiments have found out about them.
 pub struct Runs {
@@ -46,6 +42,10 @@ pub struct Runs {
     /// The states of both runs at the points that were examined, by the index of the point in
     /// `matched`.
     pub states: BTreeMap<usize, States>,
+    /// The links of the chain, once it is found.
+    pub(crate) links: Vec<Link>,
+    /// What follows from which cause, as far as tests have shown.
+    pub(crate) following: Vec<Following>,
 }
 
 /// The states of the passing and the failing run at one point, with the results of the tests that
@@ -68,18 +68,49 @@ pub struct States {
     /// The variable that causes the failure at the point; `None` where none was found.
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point, by the subset of differences that was set.
-    known: HashMap<ConfigId, Outcome>,
-    /// The variables that differ between the two states, as far as tests were made at the point.
-    pub deltas: HashSet<Identity>,
+    pub(crate) known: HashMap<ConfigId, Outcome>,
+    /// The variables that differ between the two states, each with hashes of its values in the
+    /// failing run, and in both.
+    pub deltas: HashMap<Identity, Vec<[u64; 2]>>,
+}
+
+impl States {
+    /// Returns true if the variable of `delta`, or a part of it, differs in the same values here.
+    fn has(&self, delta: &Delta) -> bool {
+        let known = self.deltas.get(&delta.identity);
+        known.is_some_and(|it| it.contains(&hashes_of(delta)))
+    }
+
+    /// Returns true if the variable differs at both points, and at least a part of it has the same
+    /// value in the failing run.
+    fn shares(&self, variable: &Identity, other: &States) -> bool {
+        let both = self.deltas.get(variable).zip(other.deltas.get(variable));
+        both.is_some_and(|(one, other)| {
+            (one.iter()).any(|it| other.iter().any(|other| it[0] == other[0]))
+        })
+    }
+}
+
+/// Returns a hash of the value of a difference in the failing run, and one of both values.
+fn hashes_of(delta: &Delta) -> [u64; 2] {
+    let hash = |values: &[&String]| {
+        let mut hasher = DefaultHasher::new();
+        values.hash(&mut hasher);
+        hasher.finish()
+    };
+    [
+        hash(&[&delta.failing]),
+        hash(&[&delta.failing, &delta.passing]),
+    ]
 }
 
 /// A passing run that is stopped at a point, with the differences of its state from that of the
 /// failing run, and the outcomes of tests at the point.
-struct AtPoint<'a> {
-    stand: Stand,
-    all: Differences<'a>,
+pub(crate) struct AtPoint<'a> {
+    pub stand: Stand,
+    pub all: Differences<'a>,
     known: HashMap<ConfigId, Outcome>,
-    tests: usize,
+    pub tests: usize,
     /// Whether the changes of the last test could not be applied.
     is_unapplied: bool,
     /// Whether setting all variables that differ did not make the passing run fail as the failing
@@ -116,6 +147,12 @@ impl Runs {
         if let Some(mut failing) = failing {
             let mut passing = self.engine.capture_at(&mut stand)?;
             unify(&mut passing.graph, &mut failing.graph);
+            let types = &self.engine.info.types;
+            let mut deltas: HashMap<Identity, Vec<[u64; 2]>> = HashMap::new();
+            for delta in Differences::new(types, &passing.graph, &failing.graph).deltas {
+                let values = deltas.entry(delta.identity).or_default();
+                values.push(hashes_of(&delta));
+            }
             let states = States {
                 passing: passing.graph,
                 failing: failing.graph,
@@ -125,7 +162,7 @@ impl Runs {
                 stays_with_all: false,
                 cause: None,
                 known: HashMap::new(),
-                deltas: HashSet::new(),
+                deltas,
             };
             self.states.insert(point, states);
         }
@@ -135,7 +172,11 @@ impl Runs {
     /// Returns the outcome of a test: a fork of the stopped passing run goes on with the subset
     /// `config` of the differences set to their failing values. A known outcome is returned without
     /// a test.
-    fn test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
+    pub(crate) fn test(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        config: &Config,
+    ) -> Result<Outcome, EngineError> {
         if let Some(known) = at.known.get(&config.id()) {
             return Ok(*known);
         }
@@ -144,20 +185,27 @@ impl Runs {
         Ok(outcome)
     }
 
-    fn run_test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
+    pub(crate) fn run_test(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        config: &Config,
+    ) -> Result<Outcome, EngineError> {
         let plan = plan_of(at, config);
         self.run_plan(at, &plan)
     }
 
     fn run_plan(&mut self, at: &mut AtPoint<'_>, plan: &Plan) -> Result<Outcome, EngineError> {
         at.tests += 1;
-        at.is_unapplied = false;
-        Ok(match self.engine.go_on(&mut at.stand, plan, None)? {
-            Continued::Ended(ending) => self.criterion.judge(&ending, &self.passing.ending),
-            Continued::Reached(_) | Continued::Unapplied => {
-                at.is_unapplied = true;
-                Outcome::Unresolved
-            }
+        let ending = self.engine.go_on(&mut at.stand, plan)?;
+        Ok(self.outcome(at, ending))
+    }
+
+    /// Returns the outcome of a test that ended as `ending` says; `None` where its changes could not
+    /// be applied.
+    pub(crate) fn outcome(&self, at: &mut AtPoint<'_>, ending: Option<Ending>) -> Outcome {
+        at.is_unapplied = ending.is_none();
+        ending.map_or(Outcome::Unresolved, |ending| {
+            self.criterion.judge(&ending, &self.passing.ending)
         })
     }
 
@@ -205,23 +253,16 @@ impl Runs {
             }
         }
         let cause = |variable| Answer::Cause(Cause { point, variable });
-        for variable in self.nearest(point, near) {
+        let others = self.nearest(at, point).into_iter();
+        let others = others.filter(|it| !near.contains(it));
+        for variable in near.iter().copied().chain(others) {
             let config = about(&at.all.deltas, &variable).minus(&than);
             if !config.is_empty() && self.test(at, &config)? == Outcome::Fail {
                 return Ok(cause(variable));
             }
         }
-        // Between two causes there is one at each point that is of use.
-        let used = |states: &States| states.is_used;
-        let is_between = self.states.range(..point).any(|it| used(it.1))
-            && self.states.range(point..).any(|it| used(it.1));
-        if is_between {
-            if let Some(variable) = self.first_failing(at, point, &every)? {
-                return Ok(cause(variable));
-            }
-            if let Some(half) = self.failing_half(at, &every)? {
-                return self.isolate(at, point, half);
-            }
+        if let Some(found) = self.search_between(at, point, (&every, &than))? {
+            return Ok(found);
         }
         let nothing = Config::empty().id();
         let (all, outcome) = self.all(at, &every)?;
@@ -244,19 +285,62 @@ impl Runs {
         }
     }
 
-    /// Returns the variables that are tried first as causes at the point with the index `point`:
-    /// those in `near`, then the causes at the nearest examined points before and after.
-    fn nearest(&self, point: usize, near: &[Identity]) -> Vec<Identity> {
-        let cause = |found: Option<(&usize, &States)>| found.and_then(|(_, it)| it.cause);
-        let found = |it: &(&usize, &States)| it.1.cause.is_some();
-        let before = cause(self.states.range(..point).rev().find(found));
-        let after = cause(self.states.range(point + 1..).find(found));
-        let mut all = near.to_vec();
-        for variable in [before, after].into_iter().flatten() {
-            if !all.contains(&variable) {
-                all.push(variable);
-            }
+    /// Finds a cause at a point between two others, where there is one at each point that is of use:
+    /// among what has changed since the one before, then among the variables that are new, then in
+    /// one half of the differences `every`. `than` has the differences of a cause that is known
+    /// already. `None` at other points, and where none of this makes the passing run fail.
+    fn search_between(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        point: usize,
+        (every, than): (&Config, &Config),
+    ) -> Result<Option<Answer>, EngineError> {
+        let used = |states: &States| states.is_used;
+        let is_between = self.states.range(..point).any(|it| used(it.1))
+            && self.states.range(point..).any(|it| used(it.1));
+        if !is_between {
+            return Ok(None);
         }
+        let changed = self.changed(at, point).minus(than);
+        let is_part = !changed.is_empty() && changed.len() < every.len();
+        if is_part && self.test(at, &changed)? == Outcome::Fail {
+            return self.isolate(at, point, changed).map(Some);
+        }
+        if let Some(variable) = self.first_failing(at, point, every)? {
+            return Ok(Some(Answer::Cause(Cause { point, variable })));
+        }
+        match self.failing_half(at, every)? {
+            Some(half) => self.isolate(at, point, half).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the differences about variables that were not there, or had other values, at the
+    /// nearest examined point before `point` that has a cause: those that were made since.
+    fn changed(&self, at: &AtPoint<'_>, point: usize) -> Config {
+        let before = self.states.range(..point).rev();
+        let before = before.map(|it| it.1).find(|it| it.cause.is_some());
+        let described = at.described(&Config::all(at.all.deltas.len()));
+        let is_new = |delta: &usize| before.is_none_or(|it| !it.has(&at.all.deltas[*delta]));
+        let new = described.ranges().flatten().filter(is_new);
+        Config::from_ranges(new.map(|delta| delta..delta + 1)).unwrap_or_else(Config::empty)
+    }
+
+    /// Returns the causes at the nearest examined points after and before the point with the index
+    /// `point`; that after it only if the failing run has not written it since.
+    fn nearest(&self, at: &AtPoint<'_>, point: usize) -> Vec<Identity> {
+        let before = self.states.range(..point).rev().find_map(|it| it.1.cause);
+        let mut after = self.states.range(point + 1..).map(|it| it.1);
+        let after = after.find(|it| it.cause.is_some());
+        let cause = after.and_then(|it| it.cause);
+        let has = |delta: &Delta| {
+            let known = after.and_then(|it| it.deltas.get(&delta.identity));
+            known.is_some_and(|it| it.iter().any(|it| it[0] == hashes_of(delta)[0]))
+        };
+        let mut own = at.all.deltas.iter();
+        let same = cause.filter(|it| own.any(|delta| delta.identity == *it && has(delta)));
+        let mut all: Vec<Identity> = same.into_iter().chain(before).collect();
+        all.dedup();
         all
     }
 
@@ -341,8 +425,9 @@ impl Runs {
                 variables.push(variable);
             }
         }
-        let is_old =
-            |variable: &Identity| before.is_none_or(|(_, before)| before.deltas.contains(variable));
+        let is_old = |variable: &Identity| {
+            before.is_none_or(|(_, before)| before.deltas.contains_key(variable))
+        };
         let (mut fresh, old): (Vec<Identity>, Vec<Identity>) = variables
             .into_iter()
             .partition(|variable| !is_old(variable));
@@ -356,7 +441,7 @@ impl Runs {
     /// Returns the differences among which the cause is searched, and the outcome of a run in which
     /// all of them are set: those about variables, if these alone make the run fail; else `every`
     /// difference, also of registers and words that no variable describes.
-    fn all(
+    pub(crate) fn all(
         &mut self,
         at: &mut AtPoint<'_>,
         every: &Config,
@@ -373,20 +458,10 @@ impl Runs {
         Ok((every.clone(), outcome))
     }
 
-    /// Runs the tests from which the confidence in a variable at a point is derived, and returns
-    /// their outcomes; the test [`follows`](Runs::follows) is not among them.
-    ///
-    /// # Errors
-    /// When the experiments cannot be made.
-    pub fn evidence(&mut self, at: &Cause) -> Result<Evidence, EngineError> {
-        let evidence = self.at_point(at.point, |runs, point| runs.gather(point, &at.variable))?;
-        Ok(evidence.unwrap_or_default())
-    }
-
     /// Stops the passing run at a point, calls `act` with the stopped run and its differences from
     /// the failing run, and stores the outcomes of the tests that `act` made. `None` where the
     /// states at the point are not known.
-    fn at_point<T>(
+    pub(crate) fn at_point<T>(
         &mut self,
         point: usize,
         act: impl FnOnce(&mut Runs, &mut AtPoint<'_>) -> Result<T, EngineError>,
@@ -407,156 +482,15 @@ impl Runs {
         let found = act(self, &mut at);
         let known = std::mem::take(&mut at.known);
         let (made, stays) = (at.tests, at.stays);
-        let deltas = at.all.deltas.iter().map(|delta| delta.identity).collect();
         drop(at);
         let states = States {
             known,
-            deltas,
             tests: states.tests + made,
             stays_with_all: states.stays_with_all || stays,
             ..states
         };
         self.states.insert(point, states);
         found.map(Some)
-    }
-
-    fn gather(
-        &mut self,
-        at: &mut AtPoint<'_>,
-        variable: &Identity,
-    ) -> Result<Evidence, EngineError> {
-        let alone = about(&at.all.deltas, variable);
-        let mut evidence = Evidence::default();
-        if alone.is_empty() {
-            return Ok(evidence);
-        }
-        for repeat in 0..REPEATS {
-            evidence.alone_tried += 1;
-            let outcome = match repeat {
-                0 => self.test(at, &alone)?,
-                _ => self.run_test(at, &alone)?,
-            };
-            if outcome != Outcome::Fail {
-                // The other tests cannot confirm it any more.
-                return Ok(evidence);
-            }
-            evidence.alone_fails += 1;
-        }
-        evidence.nothing_passes = self.test(at, &Config::empty())? == Outcome::Pass;
-        let every = Config::all(at.all.deltas.len());
-        let (all, outcome) = self.all(at, &every)?;
-        evidence.all_fail = outcome == Outcome::Fail;
-        let without = all.minus(&at_same_place(&at.all.deltas, variable));
-        let plan = at.all.plan(&|delta| without.contains(delta));
-        if let Continued::Ended(ending) = self.engine.go_on(&mut at.stand, &plan, None)? {
-            evidence.without_averts = self.criterion.is_averted(&ending, &self.passing.ending);
-        }
-        Ok(evidence)
-    }
-
-    /// Returns true if a variable follows from an earlier one: when the variable of `from` is set
-    /// to its failing value at its point, the variable of `to` gets its failing value by the later
-    /// point.
-    ///
-    /// # Errors
-    /// When the experiments cannot be made.
-    pub fn follows(&mut self, from: &Cause, to: &Cause) -> Result<bool, EngineError> {
-        let follows = self.at_point(from.point, |runs, at| {
-            let config = about(&at.all.deltas, &from.variable);
-            runs.leads_to(at, &config, from.point, to)
-        })?;
-        Ok(follows.unwrap_or(false))
-    }
-
-    fn leads_to(
-        &mut self,
-        at: &mut AtPoint<'_>,
-        config: &Config,
-        from: usize,
-        next: &Cause,
-    ) -> Result<bool, EngineError> {
-        let to = next.point;
-        let (here, there) = (self.matched[from], self.matched[to]);
-        let there = there.in_passing;
-        let before = self.passing.points[..=here.passing].iter();
-        let reached = before.filter(|point| point.pc == there.pc).count() as u64;
-        let Some(left) = there.nth.checked_sub(reached).filter(|left| *left > 0) else {
-            return Ok(false);
-        };
-        if !self.states.contains_key(&to) {
-            return Ok(false);
-        }
-        let plan = at.all.plan(&|delta| config.contains(delta));
-        let until = Some((there.pc, left));
-        let Continued::Reached(mut made) = self.engine.go_on(&mut at.stand, &plan, until)? else {
-            return Ok(false);
-        };
-        let types = self.engine.info.types.clone();
-        let states = &self.states[&to];
-        let mut failing = states.failing.clone();
-        unify(&mut made.graph, &mut failing);
-        let made = &made.graph;
-        let variable = next.variable;
-        // What the variable is in the state that was made, and how it still differs there.
-        let left = Differences::new(&types, made, &failing);
-        // Unions may have other members there: what overlaps the variable is a part of it.
-        let differs = left.deltas.iter().any(|delta| {
-            let other = delta.identity;
-            other == variable
-                || match (variable.place, other.place) {
-                    (Place::Memory(own), Place::Memory(address)) => {
-                        let (own, other) = (states.passing.extent(own), made.extent(address));
-                        own.start < other.end && other.start < own.end
-                    }
-                    _ => false,
-                }
-        });
-        let is_there = match variable.place {
-            Place::Memory(address) => {
-                let is_header = variable.of == Types::HEADER && made.header(address).is_some();
-                made.containing(address).is_some() || variable.is_structural || is_header
-            }
-            Place::Register(_) => {
-                let same = |object: &Object| {
-                    object.place == variable.place && Some(object.origin) == variable.declared
-                };
-                made.objects.iter().any(same)
-            }
-        };
-        Ok(is_there && !differs)
-    }
-
-    /// Returns a point of a link at which its variable alone makes the passing run fail: the last
-    /// one of the examined points at which that was seen before or, if there is none, the first of
-    /// up to [`OTHERS`] points between them at which a test shows it now. `None` if no test does.
-    ///
-    /// # Errors
-    /// When the experiments cannot be made.
-    pub fn alone(&mut self, link: &Link) -> Result<Option<usize>, EngineError> {
-        let (first, variable) = (link.cause.point, link.cause.variable);
-        let types = &self.engine.info.types;
-        let fails = |states: &States| {
-            let all = Differences::new(types, &states.passing, &states.failing);
-            states.known.get(&about(&all.deltas, &variable).id()) == Some(&Outcome::Fail)
-        };
-        let mut examined = self.states.range(first..=link.last).rev();
-        let found = examined.find(|(_, it)| it.deltas.contains(&variable) && fails(it));
-        if let Some((point, _)) = found {
-            return Ok(Some(*point));
-        }
-        let others = (first + 1..link.last).filter(|point| !self.states.contains_key(point));
-        for point in others.take(OTHERS).collect::<Vec<_>>() {
-            let fails = self.at_point(point, |runs, at| {
-                let alone = about(&at.all.deltas, &variable);
-                Ok(!alone.is_empty() && runs.test(at, &alone)? == Outcome::Fail)
-            });
-            match fails {
-                Ok(Some(true)) => return Ok(Some(point)),
-                Ok(_) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
     }
 
     /// Returns the difference in `variable` at the point with the index `point`; `None` where the
@@ -613,10 +547,9 @@ impl Runs {
             let part = bytes[part.start]..bytes[part.end - 1] + 1;
             let (all, _) = runs.all(at, &Config::all(at.all.deltas.len()))?;
             let without = plan_of(at, &all).restricted(|byte| !part.contains(&byte));
-            let averts = match runs.engine.go_on(&mut at.stand, &without, None)? {
-                Continued::Ended(it) => runs.criterion.is_averted(&it, &runs.passing.ending),
-                _ => false,
-            };
+            let ending = runs.engine.go_on(&mut at.stand, &without)?;
+            let averts =
+                ending.is_some_and(|it| runs.criterion.is_averted(&it, &runs.passing.ending));
             Ok(told(at, &part).filter(|_| averts))
         })?;
         Ok(found.flatten())
@@ -633,7 +566,8 @@ impl Runs {
                 cause: cause.map(|delta| delta.name),
             }
         };
-        self.states.iter().map(record).collect()
+        let tested = self.states.iter().filter(|it| it.1.tests > 0);
+        tested.map(record).collect()
     }
 
     /// Draws the memory graphs of both runs at a point as HTML; empty where the point was not
@@ -650,26 +584,17 @@ impl Runs {
 
 /// Returns the plan (writes to a fork of the passing run) that sets the differences in `config` to
 /// their failing values.
-fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
+pub(crate) fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
     at.all.plan(&|delta| config.contains(delta))
 }
 
 /// Returns the differences that concern the variable `variable`, as a subset of `deltas`.
-fn about(deltas: &[Delta], variable: &Identity) -> Config {
+pub(crate) fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// Returns the subset of the differences that are in the same place as `variable`: the variable's
-/// own ones if it is in memory, those of all variables in its register if it is in one.
-fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
-    match variable.place {
-        Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),
-        Place::Memory(_) => about(deltas, variable),
-    }
-}
-
 /// Returns the indices of those of the differences `deltas` for which `is_chosen` is true.
-fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
+pub(crate) fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
     let found = (deltas.iter().enumerate()).filter(|(_, delta)| is_chosen(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
 }
@@ -692,6 +617,25 @@ impl Experiments for Runs {
         near: &[Identity],
     ) -> Result<Answer, EngineError> {
         self.examine(point, near, Some(than))
+    }
+
+    fn beginning(&mut self, cause: &Cause, after: usize) -> Result<usize, EngineError> {
+        let (mut without, mut with) = (after, cause.point);
+        while with - without > 1 && !self.is_late() {
+            let middle = without + (with - without) / 2;
+            if !self.states.contains_key(&middle) {
+                match self.stand_at(middle) {
+                    Ok(_) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let both = self.states.get(&middle).zip(self.states.get(&cause.point));
+            match both.is_some_and(|(one, other)| one.shares(&cause.variable, other)) {
+                true => with = middle,
+                false => without = middle,
+            }
+        }
+        Ok(with)
     }
 
     fn is_late(&self) -> bool {

@@ -265,6 +265,8 @@ impl<'a> Explaining<'a> {
             failing: trace,
             limit,
             states: Default::default(),
+            links: Vec::new(),
+            following: Vec::new(),
         };
         self.compare(&runs, written);
         self.check_points(&runs)?;
@@ -378,7 +380,8 @@ impl<'a> Explaining<'a> {
         self.result.tests = runs.engine.tests;
         self.result.changed_runs = runs.engine.changed_runs;
         self.result.points.used = runs.states.values().filter(|states| states.is_used).count();
-        self.result.points.skipped = runs.states.len() - self.result.points.used;
+        let tested = runs.states.values().filter(|states| states.tests > 0);
+        self.result.points.skipped = tested.filter(|states| !states.is_used).count();
         self.result.examined = runs.examined();
     }
 

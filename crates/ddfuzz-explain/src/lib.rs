@@ -23,6 +23,7 @@ mod explain;
 mod failing_facts;
 mod failure;
 pub mod graph;
+mod link_tests;
 mod links;
 pub mod matching;
 mod named_places;

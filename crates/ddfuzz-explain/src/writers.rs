@@ -486,7 +486,7 @@ impl Runs {
         let is_same = |it: &Identity| {
             *it == delta.identity || it.declared.is_some() && it.declared == delta.identity.declared
         };
-        if before.failing + 1 != to.failing && states.deltas.iter().any(is_same) {
+        if before.failing + 1 != to.failing && states.deltas.keys().any(is_same) {
             return None;
         }
         let points = &self.failing.points[..to.failing];

@@ -108,6 +108,11 @@ fn the_sample_of_askigor() {
             .any(|(_, writer)| *writer == "shell_sort"),
         "{text}"
     );
+    let names: Vec<&str> = it.chain.iter().map(|link| link.variable.as_str()).collect();
+    let expected = ["argc", "a[2]", "v", "j", "a[0]", "library buffer[8]"];
+    assert_eq!(names, expected, "{text}");
+    is_cheap(&it);
+    assert_eq!(it.tests, 60, "{text}");
 }
 
 #[test]

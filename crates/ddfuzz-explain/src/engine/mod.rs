@@ -40,6 +40,7 @@ pub mod slices;
 pub mod sources;
 pub(crate) mod spectrum;
 pub mod state;
+mod stops;
 pub mod switched;
 pub mod tests_at_point;
 mod unset;

@@ -1,5 +1,7 @@
 //! Tests at a point in time: a fork of the stopped run, with a changed state, that runs on.
 
+use std::collections::HashMap;
+
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{Ended, RunFiles};
 use ddfuzz_triage::memory::Memory;
@@ -12,7 +14,7 @@ use super::{
     Criterion, Ending, Engine, EngineError, Point, Sameness, Side, Unsupported, if_supported,
 };
 use crate::engine::watchdog::TimeLimit;
-use crate::graph::Place;
+use crate::graph::{Graph, Place};
 use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
 
@@ -44,17 +46,6 @@ impl Stand {
     pub(super) fn process(&mut self) -> &mut Process {
         &mut self.run.process
     }
-}
-
-/// How a fork of a stopped run went on: it ended, it reached the point that it was to reach, or its
-/// changes could not be applied.
-pub enum Continued {
-    /// The fork ran to its end, which was this.
-    Ended(Ending),
-    /// The fork reached the point that it was to reach, in this state.
-    Reached(Box<Captured>),
-    /// The changes could not be applied to the fork, or it did what cannot be followed.
-    Unapplied,
 }
 
 impl Criterion {
@@ -183,24 +174,37 @@ impl Engine {
         self.capture(&mut stand.run)
     }
 
-    /// Forks the stopped run, applies the plan (changes) of a test to the fork, and lets it run on:
-    /// to its end, or to a statement at which its state is read. Returns its end or this state.
-    /// `until` has the address of that statement, and the number of arrivals there, counted from
-    /// the fork on.
+    /// Forks the stopped run, applies the plan (changes) of a test to the fork, and lets it run on
+    /// to its end. Returns this end; `None` if the changes could not be applied, or the fork did
+    /// what cannot be followed.
     ///
     /// # Errors
     /// When forking or tracing fails.
-    pub fn go_on(
+    pub fn go_on(&mut self, stand: &mut Stand, plan: &Plan) -> Result<Option<Ending>, EngineError> {
+        self.go_past(stand, plan, &[], &mut Vec::new())
+    }
+
+    /// Makes a test like [`go_on`](Engine::go_on), and adds the states in which the fork passes the
+    /// statements `stops` to `read`, each with the index of its stop. A stop is the address of a
+    /// statement, with the number of the arrival there, counted from the fork on.
+    ///
+    /// # Errors
+    /// When forking or tracing fails.
+    pub fn go_past(
         &mut self,
         stand: &mut Stand,
         plan: &Plan,
-        until: Option<(u64, u64)>,
-    ) -> Result<Continued, EngineError> {
+        stops: &[(u64, u64)],
+        read: &mut Vec<(usize, Graph)>,
+    ) -> Result<Option<Ending>, EngineError> {
         let arguments = stand.run.arguments().to_vec();
-        let continued = self.in_new_fork(stand, |engine, child| {
-            engine.changed(child, &arguments, plan, until).map(Some)
-        })?;
-        Ok(continued.unwrap_or(Continued::Unapplied))
+        self.in_new_fork(stand, |engine, child| {
+            if engine.apply(plan, child).is_none() {
+                return Ok(None);
+            }
+            let ending = engine.past(child, &arguments, stops, read)?;
+            Ok(Some(ending))
+        })
     }
 
     /// Sets a breakpoint at `address` in the stopped run of `stand`; forks that are made later have
@@ -241,36 +245,34 @@ impl Engine {
         if_supported(done)
     }
 
-    fn changed(
+    fn past(
         &mut self,
         child: &mut Process,
         arguments: &[Area],
-        plan: &Plan,
-        until: Option<(u64, u64)>,
-    ) -> Result<Continued, EngineError> {
-        let registers = child.registers()?;
-        if self.apply(plan, child).is_none() {
-            return Ok(Continued::Unapplied);
+        stops: &[(u64, u64)],
+        read: &mut Vec<(usize, Graph)>,
+    ) -> Result<Ending, EngineError> {
+        let mut arrivals: HashMap<u64, u64> = HashMap::new();
+        for (pc, _) in stops {
+            child.set_breakpoint(*pc)?;
         }
-        let mut left = 0;
-        if let Some((pc, nth)) = until {
-            left = nth;
-            child.set_breakpoint(pc)?;
-            if pc == registers.rip {
-                child.step_over(pc)?;
-            }
+        if !stops.is_empty() {
+            child.step_over_here()?;
         }
         loop {
             match self.resume(child, Pace::Free)? {
-                Next::Ended(ending) => return Ok(Continued::Ended(*ending)),
+                Next::Ended(ending) => return Ok(*ending),
                 Next::Breakpoint(registers) => {
-                    left -= 1;
-                    if left == 0 {
-                        child.remove_breakpoints()?;
-                        let captured = self.capture_process(child, arguments)?;
-                        return Ok(Continued::Reached(Box::new(captured)));
+                    let pc = registers.rip;
+                    let nth = arrivals.entry(pc).or_default();
+                    *nth += 1;
+                    if let Some(index) = stops.iter().position(|it| *it == (pc, *nth)) {
+                        read.push((index, self.capture_process(child, arguments)?.graph));
                     }
-                    child.step_over(registers.rip)?;
+                    match stops.iter().any(|it| it.0 == pc && it.1 > *nth) {
+                        true => drop(child.step_over(pc)?),
+                        false => child.remove_breakpoint(pc)?,
+                    }
                 }
                 Next::Other(_) => {}
             }
