@@ -25,6 +25,7 @@ mod library_data;
 pub mod moved;
 mod mutants;
 pub(crate) mod mutated;
+mod open_files;
 pub mod origin;
 mod other_operands;
 mod other_order;

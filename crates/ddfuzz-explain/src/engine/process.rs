@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 
 use super::watchdog::{Limit, Watchdog, clock, count_traced};
 use crate::dwarf::frames::REGISTERS;
+use crate::engine::open_files::OpenFiles;
 use crate::engine::watchdog::TimeLimit;
 
 /// Why a process has stopped (trap, system call, signal, ptrace event) or ended (exit, signal).
@@ -49,8 +50,8 @@ pub struct Process {
     handle: OwnedFd,
     /// Addresses of the breakpoints, with the bytes that they replace.
     breakpoints: BTreeMap<u64, u8>,
-    /// Whether the process has ended and was waited for.
-    ended: bool,
+    /// How the process ended, once it was waited for; `None` before.
+    end: Option<Stop>,
     /// CPU time of the process that is already included in the sum that `cpu_spent` returns.
     counted: Duration,
     /// Number of stops since that time was counted.
@@ -127,7 +128,7 @@ impl Process {
             memory: Process::open_memory(pid)?,
             handle,
             breakpoints: BTreeMap::new(),
-            ended: false,
+            end: None,
             counted: Duration::ZERO,
             stops: 0,
             watchdog: watchdog.clone(),
@@ -267,7 +268,7 @@ impl Process {
         let stop = self.step()?;
         match stop {
             Stop::Signal(_) => drop(self.breakpoints.remove(&address)),
-            _ if self.ended => {}
+            _ if self.end.is_some() => {}
             _ => self.write(address, &[BREAKPOINT])?,
         }
         Ok(match stop {
@@ -284,7 +285,7 @@ impl Process {
     pub fn step_over_writes(&mut self, address: u64) -> io::Result<bool> {
         self.step_over(address)?;
         // The lower bits of the status register: which watchpoints were hit.
-        Ok(!self.ended && self.debug_register(6)? & 0xf != 0)
+        Ok(self.end.is_none() && self.debug_register(6)? & 0xf != 0)
     }
 
     /// Executes the instruction at the program counter if a breakpoint is there; else does nothing.
@@ -326,11 +327,15 @@ impl Process {
         self.wait()
     }
 
-    /// Waits until the process stops or ends, and returns why.
+    /// Waits until the process stops or ends, and returns why. Of a process that has ended, returns
+    /// the end again: it may have been killed in a step of which nobody looked at the result.
     ///
     /// # Errors
     /// When it is no longer traced.
     pub fn wait(&mut self) -> io::Result<Stop> {
+        if let Some(end) = self.end {
+            return Ok(end);
+        }
         let mut status = 0;
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
         loop {
@@ -342,6 +347,12 @@ impl Process {
             match Errno::result(pid) {
                 Ok(_) => break,
                 Err(Errno::EINTR) => {}
+                // Killed by its time limit, it was waited for with another process that was killed.
+                Err(Errno::ECHILD) => {
+                    let end = Stop::Died(libc::SIGKILL);
+                    self.end = Some(end);
+                    return Ok(end);
+                }
                 Err(errno) => return Err(error(errno)),
             }
         }
@@ -358,16 +369,17 @@ impl Process {
                 (event, _) => Stop::Event(event),
             });
         }
-        self.ended = true;
         // SAFETY: all bits zero are a valid value, and the call has set it.
         let usage = unsafe { usage.assume_init() };
         let [user, system] = [usage.ru_utime, usage.ru_stime]
             .map(|it| Duration::new(it.tv_sec as u64, it.tv_usec as u32 * 1000));
         self.count_until(user + system);
-        Ok(match libc::WIFEXITED(status) {
+        let end = match libc::WIFEXITED(status) {
             true => Stop::Exited(libc::WEXITSTATUS(status)),
             false => Stop::Died(libc::WTERMSIG(status)),
-        })
+        };
+        self.end = Some(end);
+        Ok(end)
     }
 
     /// Returns true if the process has writable memory that its forks would share with it.
@@ -403,7 +415,7 @@ impl Process {
 
     /// Kills the process and waits for its end.
     pub fn kill(&mut self) {
-        if self.ended {
+        if self.end.is_some() {
             return;
         }
         self.count_cpu();
@@ -430,7 +442,7 @@ impl Process {
                 ddfuzz_exec::tracing::resume(libc::PTRACE_CONT, tid, 0);
             }
         }
-        self.ended = true;
+        self.end = Some(Stop::Died(libc::SIGKILL));
     }
 
     /// Makes the process execute the system call `number` with `arguments`, and returns the call's
@@ -612,56 +624,13 @@ impl Process {
 
     /// Returns duplicates of the regular files that the process has open, with their offsets.
     pub fn open_files(&self) -> OpenFiles {
-        let mut files = OpenFiles::default();
-        let folder = std::fs::read_dir(format!("/proc/{}/fd", self.pid));
-        for entry in folder.into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let Some(number) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
-                continue;
-            };
-            let target = std::fs::read_link(entry.path()).unwrap_or_default();
-            let target = target.to_string_lossy().into_owned();
-            if target.starts_with("socket:") {
-                files.sockets += 1;
-            }
-            // SAFETY: the call takes numbers and gives a new descriptor or an error.
-            let copy =
-                unsafe { libc::syscall(libc::SYS_pidfd_getfd, self.handle.as_raw_fd(), number, 0) };
-            if copy < 0 {
-                continue;
-            }
-            // SAFETY: the descriptor is new and owned by nobody else.
-            let copy = unsafe { OwnedFd::from_raw_fd(copy as i32) };
-            if let Ok(offset) = nix::unistd::lseek(&copy, 0, nix::unistd::Whence::SeekCur) {
-                files.regular.push((copy, offset));
-            }
-        }
-        files
+        OpenFiles::of(self.pid, &self.handle)
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-/// Duplicates of the regular files that a process has open, with the offset of each. A process and
-/// its forks share offsets, so each test sets them back.
-#[derive(Default)]
-pub struct OpenFiles {
-    regular: Vec<(OwnedFd, i64)>,
-    /// Number of sockets that the process has open.
-    pub sockets: usize,
-}
-
-impl OpenFiles {
-    /// Seeks all files back to the offsets that they had when this was made by `open_files`.
-    pub fn seek_back(&self) {
-        for (file, offset) in &self.regular {
-            // A file that cannot be sought was not recorded.
-            let _ = nix::unistd::lseek(file, *offset, nix::unistd::Whence::SeekSet);
-        }
     }
 }
 
@@ -697,4 +666,25 @@ pub fn register_mut(registers: &mut user_regs_struct, number: u16) -> Option<&mu
         15 => &mut it.r15,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::engine::watchdog::Allowance;
+
+    #[test]
+    fn an_end_that_was_waited_for_elsewhere_is_that_of_a_kill() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let watchdog = Watchdog::start(Allowance::of_budget(Duration::from_secs(600))).unwrap();
+        let pid = Pid::from_raw(child.id() as i32);
+        let mut process = Process::seize(pid, &watchdog).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for _ in 0..2 {
+            assert_eq!(process.wait().unwrap(), Stop::Died(libc::SIGKILL));
+        }
+    }
 }

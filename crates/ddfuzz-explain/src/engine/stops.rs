@@ -28,10 +28,14 @@ impl Engine {
                 child.set_breakpoint(*place)?;
             }
             let (ended, output) = loop {
-                match engine.resume(child, Pace::Free) {
-                    Ok(Next::Breakpoint(registers)) => act(child, &registers)?,
-                    Ok(Next::Other(_)) => {}
+                let next = match engine.resume(child, Pace::Free) {
+                    Ok(Next::Breakpoint(registers)) => act(child, &registers),
+                    Ok(Next::Other(_)) => Ok(()),
                     Ok(Next::Ended(ending)) => break (ending.ended, ending.output),
+                    Err(error) => Err(error),
+                };
+                match next {
+                    Ok(()) => {}
                     Err(EngineError::System(_)) if engine.watchdog.has_fired() => {
                         break (Ended::Timeout, Vec::new());
                     }

@@ -7,7 +7,8 @@ use ddfuzz_exec::{Ended, RunFiles};
 use ddfuzz_triage::memory::Memory;
 use nix::unistd::Pid;
 
-use super::process::{OpenFiles, Process, register_mut};
+use super::open_files::OpenFiles;
+use super::process::{Process, register_mut};
 use super::run::{Next, Pace, Run};
 use super::state::Captured;
 use super::{
