@@ -65,6 +65,7 @@ pub(super) async fn refine(
             reduce_tree(work, &few_blocks).await;
             rename(work, &compounds, &mut KeptNames::new()).await;
             delete_columns(work).await;
+            shorten_numbers(work).await;
             inline(work).await;
             write_shorter_words(work, &names).await;
             join_lines(work).await;
@@ -114,6 +115,52 @@ async fn delete_columns(work: &mut CurrentBest) {
             (size, index) = (size + 1, 0);
         }
     }
+}
+
+/// Minimum number of digits of a number that the greater value of another one may replace.
+const LONG_NUMBER: usize = 16;
+/// Minimum number of digits of a number that is made greater, such as an exponent.
+const GREAT: usize = 3;
+/// Maximum number of other numbers that are made greater for one long number.
+const MOST_OTHERS: usize = 8;
+
+/// Shortens a long number to its first digit and, in the same test, writes nines over another
+/// number of the text, such as the exponent: together they may still be as great.
+async fn shorten_numbers(work: &mut CurrentBest) {
+    let text = work.text();
+    let numbers = digits(&text);
+    let long = |number: &&Range<usize>| number.len() >= LONG_NUMBER;
+    for number in numbers.iter().filter(long) {
+        let others = numbers.iter().filter(|other| *other != number);
+        for other in others.take(MOST_OTHERS) {
+            let mut edits = vec![
+                Replacement {
+                    at: number.start + 1..number.end,
+                    with: Vec::new(),
+                },
+                Replacement {
+                    at: other.clone(),
+                    with: vec![b'9'; other.len().max(GREAT)],
+                },
+            ];
+            edits.sort_by_key(|edit| edit.at.start);
+            if work.test(WORDS, Edit::Set(edits)).await == Outcome::Fail {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns the longest ranges of the text that consist of decimal digits.
+fn digits(text: &[u8]) -> Vec<Range<usize>> {
+    let mut numbers: Vec<Range<usize>> = Vec::new();
+    for at in (0..text.len()).filter(|at| text[*at].is_ascii_digit()) {
+        match numbers.last_mut().filter(|number| number.end == at) {
+            Some(number) => number.end += 1,
+            None => numbers.push(at..at + 1),
+        }
+    }
+    numbers
 }
 
 /// Returns the lists in brackets whose items are separated by commas: for each list, the ranges of
@@ -330,6 +377,17 @@ pub(super) mod tests {
         let [plain, refined] = refined(b"(let()(lambda()(b!)))", fails);
         assert_eq!(plain, "(let()(lambda()(b!)))");
         assert_eq!(refined, "(let()(let()(b!)))");
+    }
+
+    #[test]
+    fn a_long_number_becomes_short_where_another_one_is_greater() {
+        let fails = |text: &str| text.parse::<f64>().is_ok_and(f64::is_infinite);
+        let text = format!("1{}e201", "0".repeat(108));
+        let fails_as_number =
+            |text: &str| text.starts_with(|sign: char| sign.is_ascii_digit()) && fails(text);
+        let [plain, refined] = refined(text.as_bytes(), fails_as_number);
+        assert_eq!(plain.len(), text.len());
+        assert_eq!(refined, "1e900");
     }
 
     #[test]
