@@ -129,7 +129,7 @@ impl Runs {
         }
         if self.states.contains_key(&to.point) {
             self.at_point(from.point, |runs, at| {
-                runs.follow_to(at, from, &[to.clone()])
+                runs.follow_to(at, from, std::slice::from_ref(to))
             })?;
         }
         Ok(known(self).unwrap_or(false))

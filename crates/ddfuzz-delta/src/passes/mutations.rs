@@ -39,6 +39,10 @@ const MOST_CHANGES: usize = 4;
 /// bytes, 1, and the digit `0`.
 const LIMITS: [u8; 6] = [0, 1, 0x7f, 0x80, 0xff, b'0'];
 
+/// Number of tests that an UNRESOLVED one counts for in budgets of passes that guess: it is mostly
+/// another crash, for which a process has to be started.
+pub(super) const UNRESOLVED_COST: usize = 16;
+
 /// A generator of pseudo-random numbers, the same for each run of a search (splitmix64).
 struct Random(u64);
 
@@ -106,9 +110,14 @@ impl Left {
         if self.now == 0 || self.ever == 0 {
             return false;
         }
-        self.now -= 1;
-        self.ever -= 1;
+        self.spend(1);
         true
+    }
+
+    /// Counts `tests` tests of the pass as used, or all that are left if these are fewer.
+    fn spend(&mut self, tests: usize) {
+        self.now = self.now.saturating_sub(tests);
+        self.ever = self.ever.saturating_sub(tests);
     }
 }
 
@@ -162,9 +171,13 @@ impl Mutations {
             else {
                 continue;
             };
-            if work.test(RULE, edit).await == Outcome::Fail {
-                (left.now, vain) = (left.granted, 0);
-                document = open(work, format);
+            match work.test(RULE, edit).await {
+                Outcome::Fail => {
+                    (left.now, vain) = (left.granted, 0);
+                    document = open(work, format);
+                }
+                Outcome::Pass => {}
+                Outcome::Unresolved => left.spend(UNRESOLVED_COST - 1),
             }
         }
         self.left = Some(left);
