@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::passes::alike::Alike;
-use crate::passes::mutations::UNRESOLVED_COST;
 use crate::passes::{current_best::CurrentBest, ranges::union};
 use crate::{Edit, Outcome, Replacement};
 
@@ -191,17 +190,9 @@ async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: 
                 *left = patience;
                 return;
             }
-            outcome => *left = left.saturating_sub(cost(outcome)),
+            Outcome::Pass | Outcome::Unresolved => *left -= 1,
         }
         kept = kept.saturating_mul(2).max(1);
-    }
-}
-
-/// Returns how many tests without success a test with this outcome counts for.
-fn cost(outcome: Outcome) -> usize {
-    match outcome {
-        Outcome::Unresolved => UNRESOLVED_COST,
-        Outcome::Pass | Outcome::Fail => 1,
     }
 }
 
@@ -226,8 +217,8 @@ async fn sweep(
         let edit = Edit::Cut(std::iter::once(at..end).collect());
         match work.test("runs", edit).await {
             Outcome::Fail => *left = patience,
-            outcome => {
-                *left = left.saturating_sub(cost(outcome));
+            Outcome::Pass | Outcome::Unresolved => {
+                *left -= 1;
                 at += 1;
             }
         }

@@ -39,9 +39,9 @@ const MOST_CHANGES: usize = 4;
 /// bytes, 1, and the digit `0`.
 const LIMITS: [u8; 6] = [0, 1, 0x7f, 0x80, 0xff, b'0'];
 
-/// Number of tests that an UNRESOLVED one counts for in budgets of passes that guess: it is mostly
+/// Number of tests that an UNRESOLVED one counts for in the budgets of this pass: it is mostly
 /// another crash, for which a process has to be started.
-pub(super) const UNRESOLVED_COST: usize = 16;
+const UNRESOLVED_COST: usize = 4;
 
 /// A generator of pseudo-random numbers, the same for each run of a search (splitmix64).
 struct Random(u64);
