@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use super::behaviour::{TargetWarning, constant_refusal};
+use super::behaviour::constant_refusal;
 use super::campaign_args::read_known;
 use super::recorded_conditions::{lacks_files, other_conditions};
 use super::run::{self, workers};
@@ -101,10 +101,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);
-    if let Some(started) = started.take()
-        && let Some(refusal) = refusal(started.executor, &checked)
-    {
-        output.say(&format!("warning: {refusal}"));
+    if let Some(started) = started.take() {
+        warn_of_refusal(started.executor, &checked, output);
     }
     let target = one.as_ref().map(|(target, _)| target);
     let stopped = stop.load(Ordering::Relaxed);
@@ -197,19 +195,21 @@ fn report(
     }
 }
 
-/// Returns a warning if the checked program ends with the same error status on inputs of groups that
-/// seem to be fixed and on trial inputs; else `None`.
-fn refusal(
+/// Warns if the checked program ends with the same error status on inputs of groups that seem to be
+/// fixed and on trial inputs.
+fn warn_of_refusal(
     mut executor: Box<dyn Executor>,
     checked: &[Option<CheckedGroup>],
-) -> Option<TargetWarning> {
+    output: &Output,
+) {
     let fixed = checked.iter().flatten();
     let fixed = fixed.filter(|group| group.status == Status::Fixed);
-    let inputs = fixed.take(REFUSED).map(|group| fs::read(&group.file));
-    let inputs: Vec<Vec<u8>> = inputs.collect::<Result<_, _>>().ok()?;
-    match inputs.is_empty() {
-        true => None,
-        false => constant_refusal(&mut *executor, &inputs),
+    let inputs = fixed.take(REFUSED).map(|group| fs::read(&group.file).ok());
+    let inputs: Option<Vec<Vec<u8>>> = inputs.collect();
+    if let Some(inputs) = inputs.filter(|inputs| !inputs.is_empty())
+        && let Some(refusal) = constant_refusal(&mut *executor, &inputs)
+    {
+        output.say(&format!("warning: {refusal}"));
     }
 }
 

@@ -270,8 +270,13 @@ impl<'a> Explaining<'a> {
         };
         self.compare(&runs, written);
         self.check_points(&runs)?;
-        let found = self.chain(&mut runs);
-        self.count(&runs);
+        self.whole_chain(&mut runs)
+    }
+
+    /// Finds the chain, and records how many points and tests that took.
+    fn whole_chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
+        let found = self.chain(runs);
+        self.count(runs);
         if !self.result.out_of_time {
             self.stages.done(Stage::Chain);
         }

@@ -202,57 +202,89 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
         Structure::Syntax(_) if contained => Plan::Delete,
         _ => plan,
     };
-    let (mut by_groups, mut values) = (structured, MOST_TESTS);
-    let mut mutations = Mutations::new();
-    let mut refined = None;
     let with_runs = plan == Plan::Rewrite && !contained;
-    let mut bytes = SingleBytes {
-        plan: bytes_plan,
-        structured,
-        most_needed: usize::MAX,
-        cut_short: false,
-    };
     // Searches that are replayed from logs without a structure do not know short sweeps.
-    if with_runs && !matches!(known, Structure::Unknown) && !work.is_text() {
-        bytes.most_needed = DENSE;
-    }
-    loop {
-        bytes.reduce(&mut work).await;
-        if bytes.cut_short && unchecked_records(&mut work, DENSE).await {
-            continue;
+    let is_dense = with_runs && !matches!(known, Structure::Unknown) && !work.is_text();
+    let rounds = Rounds {
+        plan,
+        bytes: SingleBytes {
+            plan: bytes_plan,
+            structured,
+            most_needed: if is_dense { DENSE } else { usize::MAX },
+            cut_short: false,
+        },
+        with_runs,
+        by_words,
+    };
+    rounds.run(&mut work, &known).await;
+}
+
+/// The rounds of passes that follow those for the structure of the input, with what is known of the
+/// text.
+struct Rounds {
+    /// The changes that are allowed.
+    plan: Plan,
+    /// The pass that deletes single bytes.
+    bytes: SingleBytes,
+    /// Whether runs of bytes, and records of one size, are deleted.
+    with_runs: bool,
+    /// Whether the text was reduced word by word.
+    by_words: bool,
+}
+
+impl Rounds {
+    /// Makes rounds until one changes nothing.
+    async fn run(mut self, work: &mut CurrentBest, known: &Structure) {
+        let (mut by_groups, mut values) = (self.bytes.structured, MOST_TESTS);
+        let mut mutations = Mutations::new();
+        let mut refined = None;
+        loop {
+            if self.delete(work, known).await {
+                continue;
+            }
+            extras(work, self.plan).await;
+            let clean = work.reductions();
+            let unresolved = singles(work).await;
+            if work.reductions() == clean && unresolved && !by_groups {
+                // Most bytes are needed only because another bug occurs without them.
+                by_groups = true;
+                reduce_groups(work).await;
+            }
+            if work.reductions() > clean {
+                continue;
+            }
+            if self.plan == Plan::Rewrite && last_form(work, &mut values).await {
+                continue;
+            }
+            if self.plan == Plan::Rewrite && refine(work, known, &mut refined).await {
+                continue;
+            }
+            if !mutations.run(work, known).await {
+                return;
+            }
+            delete_parts_again(work, known).await;
         }
-        if multiples(&mut work, &known).await || with_runs && strides(&mut work).await {
-            continue;
+    }
+
+    /// Deletes single bytes, records and runs of bytes. Returns true if this has to be repeated,
+    /// because records were deleted or not all single bytes were tried.
+    async fn delete(&mut self, work: &mut CurrentBest, known: &Structure) -> bool {
+        self.bytes.reduce(work).await;
+        if self.bytes.cut_short && unchecked_records(work, DENSE).await {
+            return true;
+        }
+        if multiples(work, known).await || self.with_runs && strides(work).await {
+            return true;
         }
         // Runs come before single bytes, because they may delete many bytes at once.
-        while with_runs && may_have_runs(&mut work, by_words) && runs(&mut work).await {
-            bytes.reduce(&mut work).await;
+        while self.with_runs && may_have_runs(work, self.by_words) && runs(work).await {
+            self.bytes.reduce(work).await;
         }
-        if bytes.cut_short {
-            bytes.most_needed = usize::MAX;
-            continue;
+        if self.bytes.cut_short {
+            self.bytes.most_needed = usize::MAX;
+            return true;
         }
-        extras(&mut work, plan).await;
-        let clean = work.reductions();
-        let unresolved = singles(&mut work).await;
-        if work.reductions() == clean && unresolved && !by_groups {
-            // Most bytes are needed only because another bug occurs without them.
-            by_groups = true;
-            reduce_groups(&mut work).await;
-        }
-        if work.reductions() > clean {
-            continue;
-        }
-        if plan == Plan::Rewrite && last_form(&mut work, &mut values).await {
-            continue;
-        }
-        if plan == Plan::Rewrite && refine(&mut work, &known, &mut refined).await {
-            continue;
-        }
-        if !mutations.run(&mut work, &known).await {
-            return;
-        }
-        delete_parts_again(&mut work, &known).await;
+        false
     }
 }
 
