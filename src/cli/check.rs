@@ -76,9 +76,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let (groups, missing) = runnable(groups, &subject)?;
     for (group, path) in &missing {
         let (major, path) = (group.record.major.short(), path.display());
-        output.say(&format!(
-            "warning: the group {major} is not checked: its program {path} does not exist"
-        ));
+        let what = format!("the group {major} is not checked: its program {path} does not exist");
+        output.say(&format!("warning: {what}"));
     }
     // If a group has inputs of several utilities, some of these programs may be missing.
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
