@@ -60,7 +60,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let recorded = Recorded::of(&reader)?;
     check_options(&args, &recorded, &groups)?;
     let one = one_target(&args, (&reader, &recorded), &groups, output)?;
-    let mut started = match &one {
+    let started = match &one {
         Some(target) => Some(signals::unless_stopped(
             &stop,
             args.target.probe(target, output),
@@ -100,7 +100,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);
-    if let Some(started) = started.take() {
+    if let Some(started) = started {
         warn_of_refusal(started.executor, &checked, output);
     }
     let target = one.as_ref().map(|(target, _)| target);

@@ -102,6 +102,7 @@ const ENDS: usize = 24;
 /// Largest number of links of a chain: a longer one would only follow a data structure from one
 /// element to the next.
 const MOST_LINKS: usize = 24;
+
 /// Which point between two causes is examined first.
 #[derive(Clone, Copy)]
 enum Step {

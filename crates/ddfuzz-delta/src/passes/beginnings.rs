@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::passes::protocol::Protocol;
 
-/// Numbers of bytes with which records may begin alike; longer beginnings are tried first.
+/// Numbers of bytes with which records may begin alike.
 const WIDTHS: [usize; 3] = [4, 3, 2];
 /// Minimum number of records that begin alike; fewer places may be alike by chance.
 const LEAST: usize = 4;
@@ -17,14 +17,15 @@ const MOST: usize = 48;
 
 /// Guesses that records begin wherever the same few bytes stand, and that the text can lose each
 /// record but the last, up to where the next one begins. Beginnings that occur more often come
-/// first.
+/// first, of equally frequent ones those nearer to the front of the text.
 pub(super) fn beginnings(text: &[u8]) -> Vec<Protocol> {
     let mut found: Vec<Vec<usize>> = WIDTHS
         .iter()
         .flat_map(|width| occurrences(text, *width))
         .filter(|places| (LEAST..=text.len() / LEAST_SIZE).contains(&places.len()))
         .collect();
-    found.sort_by_key(|places| (std::cmp::Reverse(places.len()), places[0]));
+    // The order does not depend on that of the hash table: a search is replayed from its log.
+    found.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
     found.dedup();
     found.truncate(MOST);
     let protocols = found.iter().map(|places| Protocol {
@@ -35,8 +36,8 @@ pub(super) fn beginnings(text: &[u8]) -> Vec<Protocol> {
     protocols.collect()
 }
 
-/// Returns the offsets of each sequence of `width` bytes that the text has, in ascending order;
-/// places that overlap are counted once.
+/// Returns, for each different sequence of `width` bytes in the text, in no certain order, the
+/// ascending offsets at which it occurs; of occurrences that overlap only the first counts.
 fn occurrences(text: &[u8], width: usize) -> Vec<Vec<usize>> {
     let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for (at, bytes) in text.windows(width).enumerate() {

@@ -11,7 +11,7 @@ use crate::passes::protocol::Protocol;
 /// with the covered bytes not to be chance.
 const LEAST_BITS: usize = 32;
 /// Minimum number of records without checksums: fewer may end at the end of a text by chance.
-const LEAST_UNCHECKED: usize = 6;
+const LEAST_UNCHECKED: usize = 8;
 /// Maximum number of records in which a text is divided; a text with more is not read in this
 /// format.
 const MOST_RECORDS: usize = 4096;
