@@ -159,7 +159,10 @@ fn objects(reader: &mut Reader, text: &[u8]) -> Vec<Object> {
                 .take_while(|byte| is_space(**byte))
                 .count();
         } else if value.is_none() {
-            at = next;
+            // What states where objects are counts also behind an object that cannot be read.
+            let words = [&b"xref"[..], b"startxref", b"trailer"].into_iter();
+            let found = words.filter_map(|word| find_all(&text[at..next], word).next());
+            at = found.min().map_or(next, |found| at + found);
         }
         objects.push(Object {
             number,

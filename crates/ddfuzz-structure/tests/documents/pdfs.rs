@@ -297,3 +297,20 @@ fn a_pdf_is_reduced_to_one_text() {
         );
     }
 }
+
+/// The offset of the table is computed anew where it stands behind an object that is cut off.
+#[test]
+fn what_stands_behind_a_broken_object_is_read() {
+    let head = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages [2 0 R\n";
+    let table = "xref\n0 1\n0000000000 65535 f \ntrailer\n<</Size 1>>\n2 0 obj\n<< /Kids [\n";
+    let text = format!("{head}{table}startxref\n{}\n%%EOF\n", head.len());
+    let fails = |text: &[u8]| {
+        let table = after(text, "startxref\n").and_then(number);
+        let table = table.and_then(|at| text.get(at..));
+        table.is_some_and(|table| table.starts_with(b"xref\n"))
+    };
+    assert!(fails(text.as_bytes()));
+    let reduced = reduce(text.as_bytes(), &fails, false);
+    let shown = String::from_utf8_lossy(&reduced.text).into_owned();
+    assert!(reduced.text.len() <= 50, "{shown}");
+}
