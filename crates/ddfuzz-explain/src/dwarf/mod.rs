@@ -197,7 +197,9 @@ impl DebugInfo {
         }
         reading.types.definitions = definitions(&dwarf, &reading.units)?;
         for index in 0..reading.units.len() {
-            reading.unit(index)?;
+            if !is_of_libfuzzer(&reading.units[index]) {
+                reading.unit(index)?;
+            }
         }
         reading.finish(&file)
     }
@@ -242,6 +244,18 @@ impl DebugInfo {
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
+}
+
+/// Returns true if a compilation unit is a source file of libFuzzer. cargo-fuzz compiles these with
+/// debug information; what they do differs from run to run by what the program compares, and says
+/// nothing about the program.
+fn is_of_libfuzzer(unit: &Unit<Bytes>) -> bool {
+    let name = unit.name.as_ref();
+    let name = name.map(|name| String::from_utf8_lossy(name.bytes()));
+    let path = name.as_deref().and_then(|name| name.rsplit_once('/'));
+    path.is_some_and(|(folder, file)| {
+        folder.ends_with("fuzzer") && file.starts_with("Fuzzer") && file.ends_with(".cpp")
+    })
 }
 
 struct Reading<'a> {
