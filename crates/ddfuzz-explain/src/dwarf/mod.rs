@@ -246,16 +246,21 @@ impl DebugInfo {
     }
 }
 
-/// Returns true if a compilation unit is a source file of libFuzzer. cargo-fuzz compiles these with
-/// debug information; what they do differs from run to run by what the program compares, and says
-/// nothing about the program.
+/// Returns true if a compilation unit belongs to libFuzzer, or to the crate by which Rust programs
+/// have it. cargo-fuzz compiles both with debug information; what they do differs from run to run by
+/// what the program compares, and says nothing about the program.
 fn is_of_libfuzzer(unit: &Unit<Bytes>) -> bool {
-    let name = unit.name.as_ref();
-    let name = name.map(|name| String::from_utf8_lossy(name.bytes()));
-    let path = name.as_deref().and_then(|name| name.rsplit_once('/'));
-    path.is_some_and(|(folder, file)| {
+    let text = |text: &Option<Bytes>| {
+        let text = text
+            .as_ref()
+            .map(|text| String::from_utf8_lossy(text.bytes()).into_owned());
+        text.unwrap_or_default()
+    };
+    let (name, directory) = (text(&unit.name), text(&unit.comp_dir));
+    let is_source = name.rsplit_once('/').is_some_and(|(folder, file)| {
         folder.ends_with("fuzzer") && file.starts_with("Fuzzer") && file.ends_with(".cpp")
-    })
+    });
+    is_source || directory.contains("/libfuzzer-sys-")
 }
 
 struct Reading<'a> {
