@@ -29,11 +29,14 @@ pub struct Place<'a> {
     pub line: u64,
 }
 
-/// Returns true if a source file belongs to the standard library of C++ or Rust, or to the system.
+/// Returns true if a source file belongs to the standard library of C++ or Rust, to the system, or
+/// to libFuzzer, which cargo-fuzz compiles with debug information. What libFuzzer does differs from
+/// run to run by what the program compares, and says nothing about the program.
 pub fn is_library_file(file: &str) -> bool {
     let is_of_system = ["/usr/include/", "/usr/lib/gcc/", "/rust/deps/"];
+    let is_inside = ["/include/c++/", "/libfuzzer-sys-", "/lib/fuzzer/Fuzzer"];
     is_std_file(file)
-        || file.contains("/include/c++/")
+        || is_inside.iter().any(|part| file.contains(part))
         || is_of_system.iter().any(|start| file.starts_with(start))
 }
 

@@ -197,9 +197,7 @@ impl DebugInfo {
         }
         reading.types.definitions = definitions(&dwarf, &reading.units)?;
         for index in 0..reading.units.len() {
-            if !is_of_libfuzzer(&reading.units[index]) {
-                reading.unit(index)?;
-            }
+            reading.unit(index)?;
         }
         reading.finish(&file)
     }
@@ -244,23 +242,6 @@ impl DebugInfo {
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
-}
-
-/// Returns true if a compilation unit belongs to libFuzzer, or to the crate by which Rust programs
-/// have it. cargo-fuzz compiles both with debug information; what they do differs from run to run by
-/// what the program compares, and says nothing about the program.
-fn is_of_libfuzzer(unit: &Unit<Bytes>) -> bool {
-    let text = |text: &Option<Bytes>| {
-        let text = text
-            .as_ref()
-            .map(|text| String::from_utf8_lossy(text.bytes()).into_owned());
-        text.unwrap_or_default()
-    };
-    let (name, directory) = (text(&unit.name), text(&unit.comp_dir));
-    let is_source = name.rsplit_once('/').is_some_and(|(folder, file)| {
-        folder.ends_with("fuzzer") && file.starts_with("Fuzzer") && file.ends_with(".cpp")
-    });
-    is_source || directory.contains("/libfuzzer-sys-")
 }
 
 struct Reading<'a> {

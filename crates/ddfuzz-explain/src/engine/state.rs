@@ -167,14 +167,14 @@ pub struct Reading<'a> {
     pub arguments: &'a [Area],
 }
 
-/// The memory graph of a stopped process, and how many of the variables in scope on its stack have
-/// a known value.
+/// The memory graph of a stopped process, and how many of the variables in scope in the program's
+/// own functions on its stack have a known value.
 pub struct Captured {
     /// The memory graph of the process.
     pub graph: Graph,
-    /// Number of variables on the stack whose value is known.
+    /// Number of variables of the program's own functions on the stack whose value is known.
     pub visible: usize,
-    /// Number of variables in scope on the stack.
+    /// Number of variables in scope in the program's own functions on the stack.
     pub in_scope: usize,
 }
 
@@ -191,12 +191,13 @@ impl Reading<'_> {
         let (mut visible, mut in_scope) = (0, 0);
         let described = if self.is_raw { 0 } else { frames.len() };
         // What the program's own functions call by a name is not called by that of a library's.
-        let of_program = (0..described).filter(|index| !self.is_of_library(&frames[*index]));
-        let of_libraries = (0..described).filter(|index| self.is_of_library(&frames[*index]));
-        for index in of_program.chain(of_libraries) {
+        let (of_libraries, of_program): (Vec<usize>, Vec<usize>) =
+            (0..described).partition(|index| self.is_of_library(&frames[*index]));
+        let own = of_program.len();
+        for (nth, index) in of_program.into_iter().chain(of_libraries).enumerate() {
             self.locals(frames, index, registers, process, &mut |found| {
-                in_scope += 1;
-                visible += usize::from(found.is_some());
+                in_scope += usize::from(nth < own);
+                visible += usize::from(nth < own && found.is_some());
                 variables.extend(found.flatten());
             });
         }
@@ -231,7 +232,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Returns true if the function of a frame is defined in a header of a standard library.
+    /// Returns true if the function of a frame is defined in a file of a library
+    /// ([`is_library_file`]).
     fn is_of_library(&self, frame: &Frame) -> bool {
         let function = self.info.function(frame.code.wrapping_sub(self.bias));
         let place = function.and_then(|function| self.info.lines.place(function.ranges[0].start));
