@@ -266,3 +266,18 @@ fn a_record_of_the_name_of_its_own_part_is_no_part_of_itself() {
     let told = story::text(&it);
     assert!(told.contains("inner.inner = 0"), "{told}");
 }
+
+/// The states of the runs are not compared in libFuzzer's functions.
+#[test]
+fn no_point_is_in_libfuzzer() {
+    let program = program("driven.c", PLAIN);
+    let it = explained(&program, b"9\n", Some(b"1\n"));
+    let text = story::text(&it);
+    let examined = it.examined.iter();
+    let points: Vec<&str> = examined
+        .filter_map(|it| it.point.function.as_deref())
+        .collect();
+    assert!(!points.is_empty(), "{text}");
+    assert!(points.iter().all(|it| *it == "one"), "{points:?} {text}");
+    assert_eq!(confirmed(&it).last(), Some(&("at", "one")), "{text}");
+}
