@@ -1,5 +1,7 @@
 //! Places in the program as the text of an explanation names them. Pure.
 
+use ddfuzz_triage::short_function;
+
 use crate::report::{Explanation, FrameRecord};
 use crate::story::base;
 
@@ -20,16 +22,20 @@ pub(crate) fn shown_place(place: &FrameRecord) -> String {
 pub(crate) fn plain_place(place: &FrameRecord) -> String {
     match (&place.file, place.line) {
         (Some(file), Some(line)) => format!("{}:{line}", base(file)),
-        _ => place.function.clone(),
+        _ => short_function(&place.function),
     }
+}
+
+/// Returns the function of a place in the code, without generic arguments, and its file and line,
+/// such as `drop at list.c:12`.
+pub(crate) fn function_at(place: &FrameRecord) -> String {
+    format!("{} {}", short_function(&place.function), shown_place(place))
 }
 
 /// Returns the functions and places of nested calls in one line, innermost first.
 pub(crate) fn calls(places: &[FrameRecord]) -> String {
-    let named = places
-        .iter()
-        .map(|it| format!("{} {}", it.function, shown_place(it)));
-    named.collect::<Vec<_>>().join(" < ")
+    let named: Vec<String> = places.iter().map(function_at).collect();
+    named.join(" < ")
 }
 
 /// Returns a sentence with the statements on which the failure depends, each once, without those
@@ -46,7 +52,7 @@ pub(crate) fn depends(it: &Explanation, told: &[String]) -> Option<String> {
     };
     let mut new: Vec<String> = Vec::new();
     for place in it.depends.iter().filter(is_new) {
-        let named = format!("{} {}", place.function, shown_place(place));
+        let named = function_at(place);
         // Two instructions of a statement have the same place.
         if !new.contains(&named) && new.len() < DEPENDS {
             new.push(named);

@@ -1,9 +1,11 @@
 //! An explanation as text, at most twelve lines.
 
+use ddfuzz_triage::short_function;
+
 use crate::certainty::{certainty, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
-use crate::named_places::{calls, depends, plain_place, shown_place};
+use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, SwitchedRecord, WriterRecord,
 };
@@ -27,12 +29,9 @@ pub fn text(it: &Explanation) -> String {
     match &it.refused {
         Some(refusal) => {
             if it.crash.stack.len() > 1 {
-                let names: Vec<&str> = it
-                    .crash
-                    .stack
-                    .iter()
-                    .map(|frame| frame.function.as_str())
-                    .collect();
+                let stack = it.crash.stack.iter();
+                let names: Vec<String> =
+                    stack.map(|frame| short_function(&frame.function)).collect();
                 let shown = names.len().min(12);
                 let more = if names.len() > shown { " < …" } else { "" };
                 lines.push(format!("Stack: {}{more}", names[..shown].join(" < ")));
@@ -99,7 +98,7 @@ pub fn points(it: &Explanation) -> String {
         let cause = one.cause.as_deref().unwrap_or("none found");
         text += &format!(
             "  {:<16} {place:<20} time {:<5} {:>4} differ  {:>3} tests  {cause}\n",
-            at.function.as_deref().unwrap_or(""),
+            short_function(at.function.as_deref().unwrap_or("")),
             at.nth,
             one.differences,
             one.tests,
@@ -111,7 +110,8 @@ pub fn points(it: &Explanation) -> String {
 /// Returns the first line of an explanation: what failed, and where.
 pub fn headline(it: &Explanation) -> String {
     let crash = &it.crash;
-    let place = match (&crash.function, &crash.file, crash.line) {
+    let function = crash.function.as_deref().map(short_function);
+    let place = match (function, &crash.file, crash.line) {
         (Some(function), Some(file), Some(line)) => {
             format!(" in {function}, {}:{line}", base(file))
         }
@@ -318,7 +318,8 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
             (Some(file), Some(line)) => format!("{}:{line}", base(file)),
             _ => String::new(),
         };
-        (function.clone().unwrap_or_default(), place)
+        let function = function.as_deref().map(short_function);
+        (function.unwrap_or_default(), place)
     };
     let mut rows: Vec<(usize, [String; 4])> = Vec::new();
     for index in shown(&it.chain, most) {
@@ -361,11 +362,10 @@ pub fn origin(link: &LinkRecord) -> String {
     let returned = link
         .returned
         .as_ref()
-        .map(|from| format!(", returned by {} {}", from.function, shown_place(from)));
-    let kept = (link.kept.as_ref())
-        .map(|it| format!(", after {} {} wrote it", it.function, shown_place(it)));
+        .map(|from| format!(", returned by {}", function_at(from)));
+    let kept = (link.kept.as_ref()).map(|it| format!(", after {} wrote it", function_at(it)));
     let selected = (link.selected.as_ref().and_then(|it| it.written.first()))
-        .map(|it| format!(", from what {} {} wrote", it.function, shown_place(it)));
+        .map(|it| format!(", from what {} wrote", function_at(it)));
     let parting = parting(&link.parted, &link.decided, link.line);
     returned.or(kept).or(selected).unwrap_or_default() + &parting + &instead(link)
 }
@@ -414,8 +414,7 @@ fn overflow(it: &Explanation) -> Option<String> {
     let size = match &found.size {
         Some(size) => {
             let written = calls(&size.written);
-            let read = (found.size_read_by())
-                .map(|it| format!(", read by {} {}", it.function, shown_place(it)));
+            let read = (found.size_read_by()).map(|it| format!(", read by {}", function_at(it)));
             let read = read.unwrap_or_default();
             format!(
                 " Its size comes from {written}{read}{}.",
@@ -425,9 +424,8 @@ fn overflow(it: &Explanation) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "{} {} {} behind the heap block of {} bytes that is allocated by {}{undone}.{size}",
-        found.writer.function,
-        shown_place(&found.writer),
+        "{} {} behind the heap block of {} bytes that is allocated by {}{undone}.{size}",
+        function_at(&found.writer),
         if found.reads { "reads" } else { "writes" },
         found.bytes,
         calls(&found.allocated),
@@ -531,7 +529,7 @@ fn with_caller(origin: &OriginRecord) -> String {
 /// known.
 fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {
-        let at = shown_place(&it.condition);
+        let at = function_at(&it.condition);
         let by = (it.by.as_ref()).map(|by| {
             format!(
                 " (a value of {}{})",
@@ -539,7 +537,7 @@ fn switched(it: &Explanation) -> Option<String> {
                 made_of(by, OF_CONDITION)
             )
         });
-        format!("{} {at}{}", it.condition.function, by.unwrap_or_default())
+        format!("{at}{}", by.unwrap_or_default())
     };
     let all: Vec<String> = it.switched.iter().map(condition).collect();
     (!all.is_empty()).then(|| {

@@ -9,6 +9,7 @@ use crate::explain::source_text;
 use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
+use crate::triage::short_function;
 
 /// CSS of the HTML page of an explanation, in addition to the CSS of all pages of ddfuzz.
 const STYLE: &str = "\
@@ -80,9 +81,10 @@ fn writer(link: &LinkRecord) -> String {
 }
 
 fn frame(place: &FrameRecord) -> String {
+    let function = short_function(&place.function);
     match (&place.file, place.line) {
-        (Some(file), Some(line)) => format!("{} ({}:{line})", place.function, story::base(file)),
-        _ => place.function.clone(),
+        (Some(file), Some(line)) => format!("{function} ({}:{line})", story::base(file)),
+        _ => function,
     }
 }
 
@@ -145,7 +147,7 @@ fn examined(it: &Explanation) -> String {
             "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td>{cause}</td></tr>",
             escaped(&place),
-            escaped(at.function.as_deref().unwrap_or("")),
+            escaped(&short_function(at.function.as_deref().unwrap_or(""))),
             at.nth,
             one.differences,
             one.tests,
