@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::passes::beginnings::beginnings;
-use crate::passes::chained::{chained, unchecked};
+use crate::passes::chained::{chained, framed, unchecked};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::detect::{SCOPE, frames, payload, records};
 use crate::passes::list::ListSearch;
@@ -34,18 +34,19 @@ pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     reduce_records(work).await || reduce_frame(work).await || reduce_by_repair(work).await
 }
 
-/// Finds a count that is followed by as many records, or records with checksums that no number
-/// counts; deletes records, lowering the count, and then deletes bytes inside of the remaining
-/// records. Returns whether such records were found.
+/// Finds a count that is followed by as many records, records with checksums that no number counts,
+/// or records whose size together a length field states; deletes records, lowering count or length,
+/// and then deletes bytes inside of the remaining records. Returns whether such records were found.
 async fn reduce_records(work: &mut CurrentBest) -> bool {
     let counted = records(&work.text()).into_iter();
     let others = match work.is_text() {
-        true => Vec::new(),
-        false => chained(&work.text()),
+        true => [Vec::new(), Vec::new()],
+        false => [chained(&work.text()), framed(&work.text())],
     };
-    let readings = counted
-        .take(READINGS)
-        .chain(others.into_iter().take(READINGS));
+    let others = others
+        .into_iter()
+        .flat_map(|it| it.into_iter().take(READINGS));
+    let readings = counted.take(READINGS).chain(others);
     reduce_readings(work, readings.collect(), usize::MAX).await
 }
 

@@ -1,9 +1,9 @@
 //! Finds records of a binary format that no number counts: each has a length, and some formats give
-//! each a checksum, too.
+//! each a checksum, too. A length field may state the size of all of them together.
 
 use std::ops::Range;
 
-use crate::passes::detect::{FEWEST, HEADER, TYPES};
+use crate::passes::detect::{FEWEST, HEADER, SCOPE, TYPES, frames};
 use crate::passes::field::{Checksum, Field, Form, Meaning};
 use crate::passes::protocol::Protocol;
 
@@ -12,6 +12,8 @@ use crate::passes::protocol::Protocol;
 const LEAST_BITS: usize = 32;
 /// Minimum number of records without checksums: fewer may end at the end of a text by chance.
 const LEAST_UNCHECKED: usize = 8;
+/// Maximum number of length fields of the whole text that are tried as the one around all records.
+const FRAMES: usize = 8;
 /// Maximum number of records in which a text is divided; a text with more is not read in this
 /// format.
 const MOST_RECORDS: usize = 4096;
@@ -41,6 +43,50 @@ pub(super) fn unchecked(text: &[u8]) -> Vec<Protocol> {
     let mut found = divided(text, &[0]);
     found.retain(|protocol| protocol.pieces.len() >= LEAST_UNCHECKED);
     found
+}
+
+/// Finds binary formats with a length field near the front of the text that states the size of all
+/// records together; the format may have a checksum of them, too. In formats whose records have a
+/// length of one byte and no checksum, there must be at least [`LEAST_UNCHECKED`] records. Formats
+/// with more records come first.
+pub(super) fn framed(text: &[u8]) -> Vec<Protocol> {
+    let frames = frames(text, SCOPE).into_iter();
+    let around = frames.filter(|frame| frame.fields.iter().any(|field| field.form.width > 1));
+    let mut found: Vec<Protocol> = around
+        .take(FRAMES)
+        .flat_map(|it| inside(text, &it))
+        .collect();
+    found.sort_by_key(|protocol| std::cmp::Reverse(protocol.pieces.len()));
+    found
+}
+
+/// Finds records that fill the bytes which the length field of `frame`, its first field, counts.
+/// Returns each format with the fields of `frame` added.
+fn inside(text: &[u8], frame: &Protocol) -> Vec<Protocol> {
+    let Some(scope) = frame.fields.first().map(|length| length.scope.clone()) else {
+        return Vec::new();
+    };
+    let text = &text[..scope.end];
+    let starts = scope.start..scope.end.min(scope.start + HEADER);
+    let found = starts.flat_map(|start| {
+        let layouts = layouts(&[0, 1, 2, 4]);
+        layouts.filter_map(move |layout| {
+            let payloads = layout.payloads(text, start)?;
+            let is_enough =
+                layout.check > 0 || layout.length.width > 1 || payloads.len() >= LEAST_UNCHECKED;
+            layout.protocol(text, payloads).filter(|_| is_enough)
+        })
+    });
+    let with_frame = found.map(|mut protocol| {
+        protocol.fields.extend(frame.fields.iter().cloned());
+        // The order of correction: lengths, and checksums from inside to outside.
+        protocol.fields.sort_by_key(|field| match field.meaning {
+            Meaning::Length | Meaning::Count => 0,
+            Meaning::Check(_) => 1 + field.scope.len(),
+        });
+        protocol
+    });
+    with_frame.collect()
 }
 
 /// Finds binary formats in which records follow each other up to the end of the text, with checksums

@@ -100,14 +100,19 @@ fn chain(
 }
 
 /// Returns a copy of a binary format in which not whole records but single bytes can be deleted:
-/// all bytes that a length field counts and that belong to no field. The number of records does not
-/// change.
+/// all bytes that a length field counts and that belong to no field. A length field around others
+/// counts whole records, and so no single bytes. The number of records does not change.
 pub(super) fn payload(protocol: &Protocol) -> Protocol {
-    let lengths = protocol
-        .fields
-        .iter()
-        .filter(|field| field.meaning == Meaning::Length);
-    let mut pieces: Vec<Range<usize>> = lengths
+    let lengths = || {
+        let fields = protocol.fields.iter();
+        fields.filter(|field| field.meaning == Meaning::Length)
+    };
+    let is_around = |field: &Field| {
+        let mut others = lengths();
+        others.any(|other| field.scope.contains(&other.at) && other.at != field.at)
+    };
+    let mut pieces: Vec<Range<usize>> = lengths()
+        .filter(|field| !is_around(field))
         .flat_map(|field| field.scope.clone())
         .filter(|at| {
             !protocol
