@@ -1,0 +1,122 @@
+//! What a process writes to files, seen at the system calls by which it writes. A filter in the
+//! kernel (seccomp) lets the process stop at these only: most others, such as those that read or
+//! get memory, would stop it for nothing.
+
+use std::collections::BTreeMap;
+use std::mem::offset_of;
+
+use ddfuzz_triage::memory::Memory;
+use libc::{
+    BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_TRACE,
+};
+
+use super::process::Process;
+use super::run::Pace;
+use super::tests_at_point::Stand;
+use super::{Engine, EngineError};
+
+/// The system calls that [`add_written`] looks at.
+const WRITING: [i64; 14] = [
+    libc::SYS_write,
+    libc::SYS_pwrite64,
+    libc::SYS_writev,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_mmap,
+    libc::SYS_sendfile,
+    libc::SYS_copy_file_range,
+    libc::SYS_splice,
+    libc::SYS_vmsplice,
+    libc::SYS_tee,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_io_uring_enter,
+];
+
+/// Returns the filter by which the kernel stops a traced process at the system calls [`WRITING`],
+/// as the bytes of its instructions.
+fn filter() -> Vec<u8> {
+    let number = offset_of!(libc::seccomp_data, nr) as u32;
+    let mut all = vec![(BPF_LD | BPF_W | BPF_ABS, 0, number)];
+    for (at, call) in WRITING.iter().enumerate() {
+        // To the last instruction, behind the one that follows the comparisons.
+        let ahead = (WRITING.len() - at) as u8;
+        all.push((BPF_JMP | BPF_JEQ | BPF_K, ahead, *call as u32));
+    }
+    all.push((BPF_RET | BPF_K, 0, SECCOMP_RET_ALLOW));
+    all.push((BPF_RET | BPF_K, 0, SECCOMP_RET_TRACE));
+    let bytes = |(code, ahead, value): (u32, u8, u32)| {
+        let [one, other] = (code as u16).to_le_bytes();
+        let [first, second, third, fourth] = value.to_le_bytes();
+        [one, other, ahead, 0, first, second, third, fourth]
+    };
+    all.into_iter().flat_map(bytes).collect()
+}
+
+impl Engine {
+    /// Lets the forks of the run that is stopped in `stand` stop where they write to files. Returns
+    /// the pace at which they are to be resumed: [`Pace::Writes`]; or [`Pace::SystemCalls`], where
+    /// the kernel refuses the filter.
+    pub(super) fn stops_at_writes(&self, stand: &mut Stand) -> Result<Pace, EngineError> {
+        let Some(instruction) = self.system_call else {
+            return Ok(Pace::SystemCalls);
+        };
+        let is_set = stand
+            .process()
+            .filter_system_calls(instruction, &filter())?;
+        Ok(match is_set {
+            true => Pace::Writes,
+            false => Pace::SystemCalls,
+        })
+    }
+}
+
+/// Adds to `written` what a process has written by the system call from which it returns. Sets it
+/// to `None` if that cannot be read: what the process writes is then unknown.
+pub(super) fn add_written(
+    written: &mut Option<BTreeMap<u64, Vec<u8>>>,
+    process: &mut Process,
+) -> Result<(), EngineError> {
+    let registers = process.registers()?;
+    let count = registers.rax as i64;
+    // An error, or the entry to the call.
+    if count < 0 {
+        return Ok(());
+    }
+    let is_shared = registers.r10 & libc::MAP_SHARED as u64 != 0
+        && registers.rdx & libc::PROT_WRITE as u64 != 0;
+    let bytes = match registers.orig_rax as i64 {
+        libc::SYS_write | libc::SYS_pwrite64 => Some(process.bytes(registers.rsi, count as usize)),
+        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+            let parts = registers.rdx.min(libc::UIO_MAXIOV as u64);
+            let mut all = Vec::new();
+            for at in (0..parts).map(|it| registers.rsi + 16 * it) {
+                let part = process.word(at).zip(process.word(at + 8));
+                all.extend(part.map(|(from, size)| process.bytes(from, size as usize)));
+            }
+            let mut all = all.concat();
+            all.truncate(count as usize);
+            Some(all)
+        }
+        libc::SYS_mmap if !is_shared => return Ok(()),
+        libc::SYS_mmap
+        | libc::SYS_sendfile
+        | libc::SYS_copy_file_range
+        | libc::SYS_splice
+        | libc::SYS_vmsplice
+        | libc::SYS_tee
+        | libc::SYS_sendmsg
+        | libc::SYS_sendto
+        | libc::SYS_io_uring_enter => None,
+        _ => return Ok(()),
+    };
+    match bytes.filter(|it| it.len() == count as usize) {
+        Some(bytes) => {
+            if let Some(written) = written {
+                written.entry(registers.rdi).or_default().extend(bytes);
+            }
+        }
+        None => *written = None,
+    }
+    Ok(())
+}
