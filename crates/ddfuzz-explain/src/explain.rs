@@ -124,16 +124,20 @@ const REPLAYS: u32 = 3;
 const TRACED: usize = 8;
 /// The search for the chain may take the CPU time of the whole explanation divided by this number.
 const CHAIN: u32 = 12;
-/// Smallest and largest time limit of a test; in between, it is 20 times the failing run's time.
-const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// Smallest time limit of a test. In wall time it is longer: on a busy machine, a process waits.
+const LEAST_TIME: TimeLimit = TimeLimit {
+    cpu: Duration::from_millis(20),
+    wall: Duration::from_millis(50),
+};
+/// Largest time limit of a test.
+const MOST_TIME: Duration = Duration::from_secs(2);
 
 /// Returns the time limit of a test: 20 times `took`, the time of the failing run, but neither
-/// shorter nor longer than [`TEST_TIME`] says.
+/// shorter than [`LEAST_TIME`] nor longer than [`MOST_TIME`].
 fn of_tests(took: TimeLimit) -> TimeLimit {
-    let within = |took: Duration| (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
     TimeLimit {
-        cpu: within(took.cpu),
-        wall: within(took.wall),
+        cpu: (took.cpu * 20).clamp(LEAST_TIME.cpu, MOST_TIME),
+        wall: (took.wall * 20).clamp(LEAST_TIME.wall, MOST_TIME),
     }
 }
 
