@@ -577,3 +577,19 @@ impl<'a> Explaining<'a> {
         self.result.only_failing = names;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_may_take_longer_in_wall_time_than_in_cpu_time() {
+        let limits = |took: Duration| {
+            let limit = of_tests(TimeLimit::of(took));
+            [limit.cpu, limit.wall].map(|it| it.as_millis())
+        };
+        assert_eq!(limits(Duration::ZERO), [20, 50]);
+        assert_eq!(limits(Duration::from_millis(5)), [100, 100]);
+        assert_eq!(limits(Duration::from_secs(9)), [2000, 2000]);
+    }
+}

@@ -38,6 +38,7 @@ pub(crate) mod recorded;
 pub mod register_writer;
 pub mod returned;
 pub mod run;
+mod same_type;
 pub mod slices;
 pub mod sources;
 pub(crate) mod spectrum;

@@ -129,10 +129,13 @@ impl Engine {
             Some((line, is_executed && self.is_user(pc)))
         };
         let (mut found, mut conditions) = (Vec::new(), Vec::new());
-        for code in functions.iter().flat_map(|it| &it.1) {
+        let codes = functions.iter();
+        for (function, code) in codes.flat_map(|it| it.1.iter().map(|code| (it.0, code))) {
             let cases = jump_tables(code).into_iter();
             let cases: Vec<u64> = cases.flat_map(|it| targets(process, it)).collect();
             found.extend(mutants(code, line, &cases));
+            let is_executed = |pc| line(pc).is_some_and(|it| it.1);
+            found.extend(self.same_types(function, code, is_executed));
             conditions.extend(code.conditions());
         }
         found.extend(self.additions(&functions));
@@ -366,7 +369,9 @@ impl Engine {
                     continue;
                 };
                 let fails = |end: &MutantEnd| others.fails(input, end, averts(end));
-                self.compare_mutants(&mut stand, found, (&averts, fails), enough)?;
+                let is_sure = input == 0 || others.wrong.is_none();
+                let ways = (&averts, fails, is_sure);
+                self.compare_mutants(&mut stand, found, ways, enough)?;
                 // Others are not told any more.
                 found.retain(|it| !it.changes_much());
             }
@@ -455,14 +460,17 @@ impl Engine {
     /// and counts how they end. A mutant is run if the program executes its instruction there,
     /// until it has more than `enough` runs. If the unchanged program ends well, `others` counts
     /// the run, `alike` those that end like the program; if it fails (`fails`; `None`: unknown, no
-    /// runs), `failing` counts the run, `mended` those that do not fail (`averts`).
+    /// runs), `failing` counts the run, `mended` those that do not fail (`averts`). Unless `is_sure`,
+    /// it is not known that a run which ends well is right: it says nothing of mutants in statements
+    /// that the passing input does not execute, since the fault may be there.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
         found: &mut [Averting],
-        (averts, fails): (
+        (averts, fails, is_sure): (
             impl Fn(&MutantEnd) -> bool,
             impl Fn(&MutantEnd) -> Option<bool>,
+            bool,
         ),
         enough: usize,
     ) -> Result<(), EngineError> {
@@ -481,7 +489,8 @@ impl Engine {
                 break;
             }
             let known = if fails { it.failing } else { it.others };
-            if known > enough || !executed.contains(&it.mutant.pc) {
+            let is_unknown = !fails && !is_sure && it.is_new();
+            if known > enough || is_unknown || !executed.contains(&it.mutant.pc) {
                 continue;
             }
             let Some(end) = self.run_mutant(stand, Some(&it.mutant.patch), pace)? else {
@@ -559,7 +568,7 @@ fn targets(process: &mut Process, table: u64) -> Vec<u64> {
 }
 
 /// Returns the number by which DWARF names a general register of x86-64.
-fn dwarf_number(register: Register) -> u16 {
+pub(super) fn dwarf_number(register: Register) -> u16 {
     match register {
         Register::RAX => 0,
         Register::RDX => 1,

@@ -48,3 +48,30 @@ impl Drop for OneCpu {
         self.leave();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_thread_and_its_process_share_one_processor_until_it_is_left() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let (own, pid) = (Pid::from_raw(0), Pid::from_raw(child.id() as i32));
+        let count = |set: CpuSet| {
+            let all = 0..CpuSet::count();
+            all.filter(|at| set.is_set(*at) == Ok(true)).count()
+        };
+        let before = sched_getaffinity(own).unwrap();
+        let one_cpu = OneCpu::of_thread();
+        one_cpu.enter(pid);
+        let both = [own, pid].map(|it| sched_getaffinity(it).unwrap());
+        assert_eq!(both[0], both[1]);
+        assert_eq!(count(both[0]), 1);
+        drop(one_cpu);
+        assert_eq!(sched_getaffinity(own).unwrap(), before);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -366,3 +366,22 @@ fn write_register(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_hangs_does_not_fail_by_a_pattern() {
+        let mut ending = Ending {
+            ended: Ended::Exit(0),
+            crash: None,
+            output: b"wrong\n".to_vec(),
+            stack: Vec::new(),
+        };
+        let wrong = Criterion::Wrong(regex::bytes::Regex::new("wrong").unwrap());
+        assert!(wrong.fails(&ending));
+        ending.ended = Ended::Timeout;
+        assert!(!wrong.fails(&ending));
+    }
+}

@@ -120,3 +120,36 @@ pub(super) fn add_written(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the filter says of a system call.
+    fn action(number: i64) -> u32 {
+        let all = filter();
+        let all: Vec<&[u8]> = all.chunks_exact(8).collect();
+        let value = |at: usize| u32::from_le_bytes(all[at][4..].try_into().unwrap());
+        // It loads the number first.
+        assert_eq!(
+            (u32::from(all[0][0]), value(0)),
+            (BPF_LD | BPF_W | BPF_ABS, 0)
+        );
+        let mut at = 1;
+        while u32::from(all[at][0]) != BPF_RET | BPF_K {
+            let is_it = value(at) == number as u32;
+            at += 1 + usize::from(all[at][if is_it { 2 } else { 3 }]);
+        }
+        value(at)
+    }
+
+    #[test]
+    fn only_calls_that_write_stop_a_process() {
+        for call in WRITING {
+            assert_eq!(action(call), SECCOMP_RET_TRACE, "{call}");
+        }
+        for call in [libc::SYS_read, libc::SYS_brk, libc::SYS_exit_group, 100_000] {
+            assert_eq!(action(call), SECCOMP_RET_ALLOW, "{call}");
+        }
+    }
+}
