@@ -304,7 +304,7 @@ fn copies_are_followed_to_what_was_copied() {
     };
     it.chain[0].made_of = Some(copied);
     it.chain.insert(0, link(5, Confidence::Confirmed));
-    assert_eq!(lines(&it), [Some(20), Some(5)]);
+    assert_eq!(lines(&it), [Some(20), Some(5), Some(30)]);
     // The statement that made the value is named for another reason.
     it.origin = Some(value(20, Vec::new()));
     assert_eq!(lines(&it), [Some(20), Some(30), Some(5)]);
