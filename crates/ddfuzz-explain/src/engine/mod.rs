@@ -307,13 +307,13 @@ impl Engine {
             path: program.clone(),
             why,
         })?;
-        let entry = symbol_in(&program, "_start");
         let image = std::fs::read(&program)?;
         let imports = library::Imports::of(&image, &info.prototypes);
         Ok(Engine {
             sides,
             output,
             info,
+            entry: symbol_in(&program, "_start"),
             program,
             bias: 0,
             modules: Modules::default(),
@@ -336,7 +336,6 @@ impl Engine {
             malloc: None,
             system_call: None,
             input_files: Vec::new(),
-            entry,
             calls_getrandom: prepared::calls_getrandom(&image),
             panic: prepared::panic_function(&image),
             imports,

@@ -113,10 +113,13 @@ impl Process {
     /// # Errors
     /// When the process is gone.
     pub fn watch_exit(&mut self) -> io::Result<()> {
-        let options = self.options | Options::PTRACE_O_TRACEEXIT;
-        ptrace::setoptions(self.pid, options).map_err(error)?;
-        self.options = options;
-        Ok(())
+        self.stop_at(Options::PTRACE_O_TRACEEXIT)
+    }
+
+    /// Makes the process, and its forks as well, stop at further events.
+    pub(super) fn stop_at(&mut self, events: Options) -> io::Result<()> {
+        self.options |= events;
+        ptrace::setoptions(self.pid, self.options).map_err(error)
     }
 
     fn of(pid: Pid, watchdog: &Watchdog) -> io::Result<Process> {
@@ -453,7 +456,7 @@ impl Process {
     /// Makes the process execute the system call `number` with `arguments`, and returns the call's
     /// result. `instruction` is the address of a `syscall` instruction. If the call creates a
     /// process, returns this as well, stopped.
-    fn system_call(
+    pub(super) fn system_call(
         &mut self,
         instruction: u64,
         number: u64,
@@ -544,33 +547,6 @@ impl Process {
             rsp: registers.rsp + 8,
             ..registers
         })
-    }
-
-    /// Gives the process, and the forks that are made of it later, a filter of system calls
-    /// (seccomp): the bytes of its instructions, of which each has eight. Those for which the filter
-    /// says so stop with `PTRACE_EVENT_SECCOMP`. `instruction` is the address of a `syscall`
-    /// instruction. Returns false, and changes nothing, if the kernel refuses it.
-    ///
-    /// # Errors
-    /// When the process is gone.
-    pub fn filter_system_calls(&mut self, instruction: u64, filter: &[u8]) -> io::Result<bool> {
-        // Below the red zone: the number of instructions, their address, and the instructions.
-        let size = 16 + filter.len();
-        let at = (self.registers()?.rsp - 512 - size as u64) & !15;
-        let before = self.bytes(at, size);
-        let count = (filter.len() as u64 / 8).to_le_bytes();
-        self.write(at, &[&count, &(at + 16).to_le_bytes()[..], filter].concat())?;
-        let may_not = [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0];
-        self.system_call(instruction, libc::SYS_prctl as u64, may_not)?;
-        let set = [libc::SECCOMP_SET_MODE_FILTER.into(), 0, at, 0, 0];
-        let (result, _) = self.system_call(instruction, libc::SYS_seccomp as u64, set)?;
-        self.write(at, &before)?;
-        if result == 0 {
-            let options = self.options | Options::PTRACE_O_TRACESECCOMP;
-            ptrace::setoptions(self.pid, options).map_err(error)?;
-            self.options = options;
-        }
-        Ok(result == 0)
     }
 
     /// Calls a function of the process with one argument, and returns its result; `None` where the

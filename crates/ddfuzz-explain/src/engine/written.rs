@@ -3,12 +3,14 @@
 //! get memory, would stop it for nothing.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::mem::offset_of;
 
 use ddfuzz_triage::memory::Memory;
 use libc::{
     BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_TRACE,
 };
+use nix::sys::ptrace::Options;
 
 use super::process::Process;
 use super::run::Pace;
@@ -51,6 +53,33 @@ fn filter() -> Vec<u8> {
         [one, other, ahead, 0, first, second, third, fourth]
     };
     all.into_iter().flat_map(bytes).collect()
+}
+
+impl Process {
+    /// Gives the process, and the forks that are made of it later, a filter of system calls
+    /// (seccomp): the bytes of its instructions, of which each has eight. Those for which the filter
+    /// says so stop with `PTRACE_EVENT_SECCOMP`. `instruction` is the address of a `syscall`
+    /// instruction. Returns false, and changes nothing, if the kernel refuses it.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    fn filter_system_calls(&mut self, instruction: u64, filter: &[u8]) -> io::Result<bool> {
+        // Below the red zone: the number of instructions, their address, and the instructions.
+        let size = 16 + filter.len();
+        let at = (self.registers()?.rsp - 512 - size as u64) & !15;
+        let before = self.bytes(at, size);
+        let count = (filter.len() as u64 / 8).to_le_bytes();
+        self.write(at, &[&count, &(at + 16).to_le_bytes()[..], filter].concat())?;
+        let may_not = [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0];
+        self.system_call(instruction, libc::SYS_prctl as u64, may_not)?;
+        let set = [libc::SECCOMP_SET_MODE_FILTER.into(), 0, at, 0, 0];
+        let (result, _) = self.system_call(instruction, libc::SYS_seccomp as u64, set)?;
+        self.write(at, &before)?;
+        if result == 0 {
+            self.stop_at(Options::PTRACE_O_TRACESECCOMP)?;
+        }
+        Ok(result == 0)
+    }
 }
 
 impl Engine {
