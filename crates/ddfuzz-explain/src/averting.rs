@@ -15,7 +15,8 @@ const CRITICAL: &str = "decided otherwise, the run does not fail";
 /// reaches the failing statement less often.
 const GUARD: &str =
     "decided otherwise, the run does not fail, and comes to the failing statement less often";
-/// Maximum number of mutants that are named among the statements at which to look first.
+/// Maximum number of mutants that are named among the statements at which to look first; more only
+/// where there is room behind all others.
 const TELLING: usize = 3;
 /// Maximum length of the complete list of statements at which to look first: those found before,
 /// mutants and conditions together.
@@ -27,12 +28,14 @@ const MOST: usize = NAMED + CONDITIONS;
 /// there, they read another one. Other mutants follow the first of `found`. Without mutants, up to
 /// [`CONDITIONS`] conditions of the run stand there instead, with which the failing statement is
 /// still reached. While there are fewer than [`MOST`], a condition is added with which it is reached
-/// less often, and the statement that tells failing runs from others.
+/// less often, and the statement that tells failing runs from others; while there are fewer than
+/// [`NAMED`], statements that wrote confirmed variables of the chain. Further mutants come last.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
         (it.mutants.iter()).partition(|it| it.place.function == MAIN);
-    let mut mutants = first.into_iter().chain(last).take(TELLING).peekable();
+    let mut further = first.into_iter().chain(last);
+    let mut mutants = further.by_ref().take(TELLING).peekable();
     let is_told = mutants.peek().is_some();
     let mut rest = found.into_iter();
     let is_second = rest.as_slice().first().is_some_and(|it| it.tested);
@@ -74,6 +77,12 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     let telling = it.telling.as_ref();
     if let Some(telling) = telling.filter(|it| it.place.function != MAIN) {
         add_telling(&mut all, telling);
+    }
+    all.add_carriers(&it.chain);
+    for mutant in further {
+        if all.found.len() < MOST {
+            all.add_tested(&calls_of(mutant), &why_averting(mutant));
+        }
     }
     all.found
 }
@@ -165,7 +174,14 @@ mod tests {
         };
         let expected = [(10, true), (1, false), (20, true), (3, false)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
-        it.mutants.drain(..2);
+        // More than three only where there is room.
+        it.mutants = [11, 10, 12, 13].map(|line| mutant(line, 3)).to_vec();
+        let found = with_averting(Vec::new(), &it);
+        let found: Vec<_> = found.iter().map(|it| it.place[0].line).collect();
+        assert_eq!(found, [11, 10, 12, 13].map(Some));
+        let expected = [(11, true), (1, false), (10, true), (12, true), (20, false)];
+        assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+        it.mutants.clear();
         let expected = [(1, false), (50, true), (20, false), (3, false)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
         // What a condition has tested is tested, whatever it is named for.

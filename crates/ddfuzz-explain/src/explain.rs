@@ -124,16 +124,20 @@ const REPLAYS: u32 = 3;
 const TRACED: usize = 8;
 /// The search for the chain may take the CPU time of the whole explanation divided by this number.
 const CHAIN: u32 = 12;
-/// Smallest and largest time limit of a test; in between, it is 20 times the failing run's time.
-const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// Smallest time limit of a test. In wall time it is longer: on a busy machine, a process waits.
+const LEAST_TIME: TimeLimit = TimeLimit {
+    cpu: Duration::from_millis(20),
+    wall: Duration::from_millis(50),
+};
+/// Largest time limit of a test.
+const MOST_TIME: Duration = Duration::from_secs(2);
 
 /// Returns the time limit of a test: 20 times `took`, the time of the failing run, but neither
-/// shorter nor longer than [`TEST_TIME`] says.
+/// shorter than [`LEAST_TIME`] nor longer than [`MOST_TIME`].
 fn of_tests(took: TimeLimit) -> TimeLimit {
-    let within = |took: Duration| (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
     TimeLimit {
-        cpu: within(took.cpu),
-        wall: within(took.wall),
+        cpu: (took.cpu * 20).clamp(LEAST_TIME.cpu, MOST_TIME),
+        wall: (took.wall * 20).clamp(LEAST_TIME.wall, MOST_TIME),
     }
 }
 
@@ -571,5 +575,21 @@ impl<'a> Explaining<'a> {
         }
         names.retain(|name| !entered(&runs.passing, name));
         self.result.only_failing = names;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_may_take_longer_in_wall_time_than_in_cpu_time() {
+        let limits = |took: Duration| {
+            let limit = of_tests(TimeLimit::of(took));
+            [limit.cpu, limit.wall].map(|it| it.as_millis())
+        };
+        assert_eq!(limits(Duration::ZERO), [20, 50]);
+        assert_eq!(limits(Duration::from_millis(5)), [100, 100]);
+        assert_eq!(limits(Duration::from_secs(9)), [2000, 2000]);
     }
 }

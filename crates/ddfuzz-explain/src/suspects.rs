@@ -21,6 +21,8 @@ pub(crate) const MAIN: &str = "main";
 const WORKING: usize = 3;
 /// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
+/// Text about the statement that wrote a variable of the chain that is not confirmed.
+const NOT_CONFIRMED: &str = "wrote what differs between the runs (not confirmed)";
 /// Name of the signal by which a run ends if the C library aborts it, as after a double `free`.
 const ABORTED: &str = "SIGABRT";
 /// What a report says, behind its place, of a call that allocates the heap block past whose end the
@@ -308,6 +310,29 @@ impl Suspects {
                 self.add_likely(&calls.cloned().collect::<Vec<_>>(), CONFIRMED);
             }
             (None, _) => {}
+        }
+    }
+
+    /// While there are fewer than [`NAMED`], adds the statements that wrote the other confirmed
+    /// variables of `chain`, the last one first. If there is no suspect at all, adds those that
+    /// wrote its other variables.
+    pub fn add_carriers(&mut self, chain: &[LinkRecord]) {
+        for (is_confirmed, why) in [(true, CONFIRMED), (false, NOT_CONFIRMED)] {
+            if !is_confirmed && !self.found.is_empty() {
+                return;
+            }
+            let is_it = |it: &&LinkRecord| {
+                (it.confidence == Confidence::Confirmed) == is_confirmed && !is_in_buffer(it)
+            };
+            for link in chain.iter().rev().filter(is_it) {
+                if let Some(WriterRecord::Statement(place) | WriterRecord::Missed(place)) =
+                    &link.writer
+                    && self.found.len() < NAMED
+                {
+                    let calls = [std::slice::from_ref(place), &link.calls].concat();
+                    self.add_before(&calls, (why, is_confirmed), |_| false);
+                }
+            }
         }
     }
 

@@ -69,6 +69,33 @@ fn a_range_that_is_too_large_is_named_by_the_number_that_it_should_not_have() {
 }
 
 #[test]
+fn another_variable_of_the_same_type_is_tried_wherever_it_is_used() {
+    let target = target(&program("moved_to.c", &["-g", "-Og"]), &[]);
+    let mut asked = request(target, b"a b 5\n", Some(b"a a 5\n"));
+    asked.wrong = Some(Pattern::new("(?m)^b 0$").unwrap());
+    let it = explain(&asked).unwrap();
+    let text = story::text(&it);
+    let wrong = line_of("moved_to.c", "not to");
+    let named = at_line(&it.look_first, wrong).unwrap_or_else(|| panic!("{text}"));
+    let change = "with another variable the run does not fail, and";
+    assert!(named.tested && named.why.starts_with(change), "{text}");
+}
+
+#[test]
+fn runs_that_may_be_wrong_say_nothing_of_what_the_passing_run_does_not_execute() {
+    let target = target(&program("replaced.c", &["-g", "-Og"]), &[]);
+    let passing = b"a 1\nb 2\nc 7\n";
+    let mut asked = request(target, b"a 1\nb 2\na 7\n", Some(passing));
+    asked.wrong = Some(Pattern::new("(?m)^a 3$").unwrap());
+    let it = explain(&asked).unwrap();
+    let wrong = line_of("replaced.c", "not value");
+    let mutant = it.mutants.iter().find(|it| it.place.line == Some(wrong));
+    let mutant = mutant.unwrap_or_else(|| panic!("{}", story::text(&it)));
+    // Others do not match the pattern, but are wrong as well.
+    assert_eq!((mutant.passing, mutant.mended), (0, mutant.failing));
+}
+
+#[test]
 fn a_statement_that_tells_failing_runs_from_others_is_named() {
     let mut asked = request(
         target(&program("merged.c", &["-g", "-Og"]), &[]),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ddfuzz_triage::memory::Memory;
 use gimli::{Encoding, Evaluation, EvaluationResult, Expression, LittleEndian, Location, Value};
 
-use super::Bytes;
+use super::{Bytes, Declared};
 
 /// Where a variable was found by its DWARF location expression: in memory, in a register, or
 /// nowhere, with a known value.
@@ -54,6 +54,20 @@ pub trait Context {
     /// entered; `None` where it is unknown, and by default.
     fn at_entry(&mut self, _expression: &[u8]) -> Option<u64> {
         None
+    }
+}
+
+impl Declared {
+    /// Returns the register that has the whole variable at `pc`, an address in the file, by its
+    /// number in debug information; `None` where the variable is elsewhere, or nowhere.
+    pub fn register_at(&self, pc: u64) -> Option<u16> {
+        let registers = gimli::DW_OP_reg0.0..=gimli::DW_OP_reg15.0;
+        match self.located.at(pc) {
+            Some([operation]) if registers.contains(operation) => {
+                Some(u16::from(operation - registers.start()))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -20,9 +20,6 @@ use crate::types::{Encoding, Shape, TypeId, Types};
 const PASSED: [u16; 6] = [5, 4, 1, 2, 8, 9];
 /// Code of the operation in DWARF expressions that an address follows (`DW_OP_addr`).
 const ADDRESS: u8 = 0x03;
-/// Code of the first of the operations in DWARF expressions that stand for a register
-/// (`DW_OP_reg0`).
-const REGISTER: u8 = 0x50;
 /// Largest number of places (fields and variables) that are set by mutants of one function; each
 /// mutant sets one place.
 const PLACES: usize = 24;
@@ -244,12 +241,7 @@ fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a De
     let mut found = Vec::new();
     for it in function.variables.iter().take(function.parameters) {
         let entry = function.ranges.first().map_or(0, |it| it.start);
-        let named = match it.located.at(entry) {
-            Some([operation]) if (REGISTER..REGISTER + 16).contains(operation) => {
-                Some(u16::from(operation - REGISTER))
-            }
-            _ => None,
-        };
+        let named = it.register_at(entry);
         let next = match types.get(it.of).shape {
             Shape::Base(Encoding::Float) => continue,
             Shape::Record(_) | Shape::Union(_) => {

@@ -85,6 +85,11 @@ impl Averting {
         self.others > 0 && self.alike * 2 < self.others
     }
 
+    /// Returns true if it is known that the passing input does not execute the changed statement.
+    pub(super) fn is_new(&self) -> bool {
+        self.executed.is_some_and(|it| !it.in_passing)
+    }
+
     /// Returns true if runs of other inputs support the mutant. Of those that do not fail, at least
     /// one, and at least half, must end as without the mutation. If all of them fail, the mutant
     /// must avert at least [`ENOUGH`] of these failures, and half of them; one is enough if more than

@@ -25,6 +25,7 @@ mod library_data;
 pub mod moved;
 mod mutants;
 pub(crate) mod mutated;
+mod one_cpu;
 mod open_files;
 pub mod origin;
 mod other_operands;
@@ -37,6 +38,7 @@ pub(crate) mod recorded;
 pub mod register_writer;
 pub mod returned;
 pub mod run;
+mod same_type;
 pub mod slices;
 pub mod sources;
 pub(crate) mod spectrum;
@@ -48,6 +50,7 @@ mod unset;
 pub mod watchdog;
 mod wide;
 pub mod writer;
+mod written;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -65,6 +68,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use regex::bytes::Regex;
 
 use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
+use one_cpu::OneCpu;
 use state::Modules;
 use watchdog::{Allowance, TimeLimit, Watchdog};
 
@@ -218,6 +222,7 @@ pub struct Engine {
     /// Names of functions of libraries, by addresses in them.
     library_names: RefCell<HashMap<u64, String>>,
     watchdog: Watchdog,
+    one_cpu: OneCpu,
     limits: Limits,
     /// Whether it is known at which address the program is loaded.
     pub(crate) is_located: bool,
@@ -302,13 +307,13 @@ impl Engine {
             path: program.clone(),
             why,
         })?;
-        let entry = symbol_in(&program, "_start");
         let image = std::fs::read(&program)?;
         let imports = library::Imports::of(&image, &info.prototypes);
         Ok(Engine {
             sides,
             output,
             info,
+            entry: symbol_in(&program, "_start"),
             program,
             bias: 0,
             modules: Modules::default(),
@@ -316,6 +321,7 @@ impl Engine {
             keys: HashMap::new(),
             library_names: RefCell::default(),
             watchdog: Watchdog::start(whole_time)?,
+            one_cpu: OneCpu::of_thread(),
             limits: targets[0].limits,
             test_limit: TimeLimit::of(targets[0].limits.wall),
             is_located: false,
@@ -330,7 +336,6 @@ impl Engine {
             malloc: None,
             system_call: None,
             input_files: Vec::new(),
-            entry,
             calls_getrandom: prepared::calls_getrandom(&image),
             panic: prepared::panic_function(&image),
             imports,

@@ -154,8 +154,15 @@ impl Mutant {
     }
 }
 
-/// Registers in which the first arguments of a call are passed.
-const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RCX];
+/// Registers in which the first arguments of a call are passed, in this order.
+const ARGUMENTS: [Register; 6] = [
+    Register::RDI,
+    Register::RSI,
+    Register::RDX,
+    Register::RCX,
+    Register::R8,
+    Register::R9,
+];
 /// Largest number of instructions before a call among which those are searched that set its
 /// arguments.
 const SETTING: usize = 24;
@@ -650,9 +657,16 @@ pub(super) mod tests {
     fn arguments_are_exchanged_that_are_set_before_the_call() {
         // mov edi, eax; mov esi, ecx; call +0
         let code = [0x89, 0xc7, 0x89, 0xce, 0xe8, 0, 0, 0, 0];
-        let all = mutants(&Code::new(code.to_vec(), 0x1000), |_| Some((1, true)), &[]);
-        let exchanged = all.iter().find(|it| it.kind == MutantKind::Exchanged);
-        let patch = Patch::Exchange(0x1004, [Register::RDI, Register::RSI]);
-        assert_eq!(exchanged.map(|it| &it.patch), Some(&patch));
+        // mov ecx, eax; mov r8d, ebx; call +0: the fourth and the fifth one.
+        let more = [0x89, 0xc1, 0x41, 0x89, 0xd8, 0xe8, 0, 0, 0, 0];
+        for (code, call, pair) in [
+            (&code[..], 0x1004, [Register::RDI, Register::RSI]),
+            (&more[..], 0x1005, [Register::RCX, Register::R8]),
+        ] {
+            let all = mutants(&Code::new(code.to_vec(), 0x1000), |_| Some((1, true)), &[]);
+            let exchanged = all.iter().find(|it| it.kind == MutantKind::Exchanged);
+            let patch = Patch::Exchange(call, pair);
+            assert_eq!(exchanged.map(|it| &it.patch), Some(&patch));
+        }
     }
 }

@@ -18,6 +18,7 @@ use super::spectrum::{ENOUGH, Executions, OtherInputs, Spectrum, Telling};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::wide::{self, Kept};
+use super::written::add_written;
 use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
@@ -128,10 +129,13 @@ impl Engine {
             Some((line, is_executed && self.is_user(pc)))
         };
         let (mut found, mut conditions) = (Vec::new(), Vec::new());
-        for code in functions.iter().flat_map(|it| &it.1) {
+        let codes = functions.iter();
+        for (function, code) in codes.flat_map(|it| it.1.iter().map(|code| (it.0, code))) {
             let cases = jump_tables(code).into_iter();
             let cases: Vec<u64> = cases.flat_map(|it| targets(process, it)).collect();
             found.extend(mutants(code, line, &cases));
+            let is_executed = |pc| line(pc).is_some_and(|it| it.1);
+            found.extend(self.same_types(function, code, is_executed));
             conditions.extend(code.conditions());
         }
         found.extend(self.additions(&functions));
@@ -147,8 +151,8 @@ impl Engine {
     }
 
     /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if it
-    /// is `None`. Returns how the fork ended, with what it wrote if `pace` is
-    /// [`Pace::SystemCalls`]; `None` if it did something that cannot be followed.
+    /// is `None`. Returns how the fork ended, with what it wrote unless `pace` is [`Pace::Free`];
+    /// `None` if it did something that cannot be followed.
     pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,
@@ -195,7 +199,7 @@ impl Engine {
     ) -> Result<MutantEnd, EngineError> {
         let (mut signal, mut stops) = (0, 0);
         let (mut pending, mut kept) = (Vec::new(), Kept::default());
-        let mut written = (pace == Pace::SystemCalls).then(BTreeMap::new);
+        let mut written = (pace != Pace::Free).then(BTreeMap::new);
         let ended = loop {
             match self.next_halt(child, pace, std::mem::take(&mut signal))? {
                 Halt::Trap => match (child.at_breakpoint()?, patch) {
@@ -365,7 +369,9 @@ impl Engine {
                     continue;
                 };
                 let fails = |end: &MutantEnd| others.fails(input, end, averts(end));
-                self.compare_mutants(&mut stand, found, (&averts, fails), enough)?;
+                let is_sure = input == 0 || others.wrong.is_none();
+                let ways = (&averts, fails, is_sure);
+                self.compare_mutants(&mut stand, found, ways, enough)?;
                 // Others are not told any more.
                 found.retain(|it| !it.changes_much());
             }
@@ -454,18 +460,22 @@ impl Engine {
     /// and counts how they end. A mutant is run if the program executes its instruction there,
     /// until it has more than `enough` runs. If the unchanged program ends well, `others` counts
     /// the run, `alike` those that end like the program; if it fails (`fails`; `None`: unknown, no
-    /// runs), `failing` counts the run, `mended` those that do not fail (`averts`).
+    /// runs), `failing` counts the run, `mended` those that do not fail (`averts`). Unless `is_sure`,
+    /// it is not known that a run which ends well is right: it says nothing of mutants in statements
+    /// that the passing input does not execute, since the fault may be there.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
         found: &mut [Averting],
-        (averts, fails): (
+        (averts, fails, is_sure): (
             impl Fn(&MutantEnd) -> bool,
             impl Fn(&MutantEnd) -> Option<bool>,
+            bool,
         ),
         enough: usize,
     ) -> Result<(), EngineError> {
-        let Some(plain) = self.run_mutant(stand, None, Pace::SystemCalls)? else {
+        let pace = self.stops_at_writes(stand)?;
+        let Some(plain) = self.run_mutant(stand, None, pace)? else {
             return Ok(());
         };
         let Some(fails) = fails(&plain).filter(|fails| *fails || plain.is_comparable()) else {
@@ -479,11 +489,11 @@ impl Engine {
                 break;
             }
             let known = if fails { it.failing } else { it.others };
-            if known > enough || !executed.contains(&it.mutant.pc) {
+            let is_unknown = !fails && !is_sure && it.is_new();
+            if known > enough || is_unknown || !executed.contains(&it.mutant.pc) {
                 continue;
             }
-            let Some(end) = self.run_mutant(stand, Some(&it.mutant.patch), Pace::SystemCalls)?
-            else {
+            let Some(end) = self.run_mutant(stand, Some(&it.mutant.patch), pace)? else {
                 continue;
             };
             match fails {
@@ -499,56 +509,6 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-/// Adds to `written` what a process has written by the system call from which it returns. Sets it
-/// to `None` if that cannot be read: what the process writes is then unknown.
-fn add_written(
-    written: &mut Option<BTreeMap<u64, Vec<u8>>>,
-    process: &mut Process,
-) -> Result<(), EngineError> {
-    let registers = process.registers()?;
-    let count = registers.rax as i64;
-    // An error, or the entry to the call.
-    if count < 0 {
-        return Ok(());
-    }
-    let is_shared = registers.r10 & libc::MAP_SHARED as u64 != 0
-        && registers.rdx & libc::PROT_WRITE as u64 != 0;
-    let bytes = match registers.orig_rax as i64 {
-        libc::SYS_write | libc::SYS_pwrite64 => Some(process.bytes(registers.rsi, count as usize)),
-        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => {
-            let parts = registers.rdx.min(libc::UIO_MAXIOV as u64);
-            let mut all = Vec::new();
-            for at in (0..parts).map(|it| registers.rsi + 16 * it) {
-                let part = process.word(at).zip(process.word(at + 8));
-                all.extend(part.map(|(from, size)| process.bytes(from, size as usize)));
-            }
-            let mut all = all.concat();
-            all.truncate(count as usize);
-            Some(all)
-        }
-        libc::SYS_mmap if !is_shared => return Ok(()),
-        libc::SYS_mmap
-        | libc::SYS_sendfile
-        | libc::SYS_copy_file_range
-        | libc::SYS_splice
-        | libc::SYS_vmsplice
-        | libc::SYS_tee
-        | libc::SYS_sendmsg
-        | libc::SYS_sendto
-        | libc::SYS_io_uring_enter => None,
-        _ => return Ok(()),
-    };
-    match bytes.filter(|it| it.len() == count as usize) {
-        Some(bytes) => {
-            if let Some(written) = written {
-                written.entry(registers.rdi).or_default().extend(bytes);
-            }
-        }
-        None => *written = None,
-    }
-    Ok(())
 }
 
 /// Changes `registers` as `patch` says, before the changed instruction is executed.
@@ -608,7 +568,7 @@ fn targets(process: &mut Process, table: u64) -> Vec<u64> {
 }
 
 /// Returns the number by which DWARF names a general register of x86-64.
-fn dwarf_number(register: Register) -> u16 {
+pub(super) fn dwarf_number(register: Register) -> u16 {
     match register {
         Register::RAX => 0,
         Register::RDX => 1,

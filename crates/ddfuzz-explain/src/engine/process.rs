@@ -56,6 +56,8 @@ pub struct Process {
     counted: Duration,
     /// Number of stops since that time was counted.
     stops: u32,
+    /// At which events the process, and forks that are made of it later, stop.
+    options: Options,
     watchdog: Watchdog,
 }
 
@@ -110,9 +112,14 @@ impl Process {
     ///
     /// # Errors
     /// When the process is gone.
-    pub fn watch_exit(&self) -> io::Result<()> {
-        let options = options() | Options::PTRACE_O_TRACEEXIT;
-        ptrace::setoptions(self.pid, options).map_err(error)
+    pub fn watch_exit(&mut self) -> io::Result<()> {
+        self.stop_at(Options::PTRACE_O_TRACEEXIT)
+    }
+
+    /// Makes the process, and its forks as well, stop at further events.
+    pub(super) fn stop_at(&mut self, events: Options) -> io::Result<()> {
+        self.options |= events;
+        ptrace::setoptions(self.pid, self.options).map_err(error)
     }
 
     fn of(pid: Pid, watchdog: &Watchdog) -> io::Result<Process> {
@@ -131,6 +138,7 @@ impl Process {
             end: None,
             counted: Duration::ZERO,
             stops: 0,
+            options: options(),
             watchdog: watchdog.clone(),
         })
     }
@@ -448,7 +456,7 @@ impl Process {
     /// Makes the process execute the system call `number` with `arguments`, and returns the call's
     /// result. `instruction` is the address of a `syscall` instruction. If the call creates a
     /// process, returns this as well, stopped.
-    fn system_call(
+    pub(super) fn system_call(
         &mut self,
         instruction: u64,
         number: u64,
@@ -471,6 +479,7 @@ impl Process {
                     let pid = ptrace::getevent(self.pid).map_err(error)?;
                     let mut process = Process::of(Pid::from_raw(pid as i32), &self.watchdog)?;
                     process.breakpoints = self.breakpoints.clone();
+                    process.options = self.options;
                     process.wait()?;
                     process.set_registers(user_regs_struct {
                         orig_rax: u64::MAX,

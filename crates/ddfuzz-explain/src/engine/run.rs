@@ -73,13 +73,16 @@ pub(super) enum Halt {
     Ended(Ended),
 }
 
-/// Up to which event a run is resumed: a breakpoint only, or also a system call.
+/// Up to which event a run is resumed: a breakpoint only, or also a system call, or one that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The run is resumed up to the next breakpoint.
     Free,
     /// The run is resumed up to the next breakpoint, or entry to or exit from a system call.
     SystemCalls,
+    /// The run is resumed up to the next breakpoint, or exit from a system call at which its filter
+    /// stops it.
+    Writes,
 }
 
 /// The frames on the stack of a run at its last stop, each with a hash. At the next stop, only new
@@ -109,6 +112,7 @@ impl Engine {
         self.truncate_output(0)?;
         let (traceable, input) = &self.sides[side as usize];
         let input = input.clone();
+        self.one_cpu.leave();
         let mut traced = traceable.start(&input, false)?;
         let mut process = Process::seize(traced.pid(), &self.watchdog)?;
         let limit = process.limit(TimeLimit::of(self.limits.wall * factor));
@@ -126,6 +130,7 @@ impl Engine {
                 _ => ddfuzz_exec::tracing::resume(libc::PTRACE_CONT, process.pid, 0),
             }
         }
+        self.one_cpu.enter(process.pid);
         process.renew_memory()?;
         if self.watches_exits {
             process.watch_exit()?;
@@ -272,12 +277,13 @@ impl Engine {
         pace: Pace,
         mut signal: i32,
     ) -> Result<Halt, EngineError> {
+        let mut is_writing = false;
         loop {
-            let stop = match pace {
-                Pace::Free => process.go(signal)?,
-                Pace::SystemCalls => process.go_to_system_call(signal)?,
+            let stop = match pace == Pace::SystemCalls || is_writing {
+                false => process.go(signal)?,
+                true => process.go_to_system_call(signal)?,
             };
-            signal = 0;
+            (signal, is_writing) = (0, false);
             return Ok(match stop {
                 Stop::Trap => Halt::Trap,
                 Stop::SystemCall => Halt::SystemCall,
@@ -290,6 +296,10 @@ impl Engine {
                     Halt::Dying(number)
                 }
                 Stop::Event(libc::PTRACE_EVENT_EXIT) => Halt::Exiting,
+                Stop::Event(libc::PTRACE_EVENT_SECCOMP) => {
+                    is_writing = pace == Pace::Writes;
+                    continue;
+                }
                 Stop::Event(event) => {
                     unsupported(process, event)?;
                     continue;

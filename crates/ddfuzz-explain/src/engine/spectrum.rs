@@ -28,6 +28,8 @@ pub(super) struct Executions {
     pub failing: (usize, usize),
     /// Number of runs without failure that execute the statement.
     pub passing: usize,
+    /// Whether the run of the passing input, the first of the other inputs, executes the statement.
+    pub in_passing: bool,
 }
 
 impl Executions {
@@ -141,6 +143,7 @@ impl Spectrum {
                         true => it.failing.0 += 1,
                         false => it.passing += 1,
                     }
+                    it.in_passing |= run.input == 0;
                 }
             }
         }
@@ -254,6 +257,7 @@ mod tests {
                 times,
                 failing,
                 passing,
+                in_passing: passing > 0,
             };
             all.suspicion()
         };

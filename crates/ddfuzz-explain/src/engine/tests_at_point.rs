@@ -91,7 +91,10 @@ impl Criterion {
                 };
                 ending.ended == Ended::Exit(*status) && is_same
             }
-            Criterion::Wrong(regex) => regex.is_match(&ending.output),
+            // What has not ended may still write anything.
+            Criterion::Wrong(regex) => {
+                ending.ended != Ended::Timeout && regex.is_match(&ending.output)
+            }
         }
     }
 
@@ -361,5 +364,24 @@ fn write_register(
             *register_mut(&mut registers, number)? = value;
             process.set_registers(registers).ok()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_hangs_does_not_fail_by_a_pattern() {
+        let mut ending = Ending {
+            ended: Ended::Exit(0),
+            crash: None,
+            output: b"wrong\n".to_vec(),
+            stack: Vec::new(),
+        };
+        let wrong = Criterion::Wrong(regex::bytes::Regex::new("wrong").unwrap());
+        assert!(wrong.fails(&ending));
+        ending.ended = Ended::Timeout;
+        assert!(!wrong.fails(&ending));
     }
 }

@@ -181,7 +181,7 @@ struct Deadline {
 const INEXACT: Duration = Duration::from_millis(20);
 
 /// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.
-const LEAST_TIME: Duration = Duration::from_millis(20);
+const LEAST_TIME: Duration = Duration::from_millis(8);
 
 /// On a machine that is too busy to run a process, the process is killed only after this many times
 /// its limit on wall time.

@@ -60,6 +60,26 @@ fn the_value_comes_before_the_chain_and_only_confirmed_links_are_named() {
 }
 
 #[test]
+fn what_is_not_confirmed_is_named_where_nothing_else_is() {
+    let mut it = Explanation {
+        chain: vec![
+            link(30, Confidence::NotConfirmed),
+            link(40, Confidence::NotConfirmed),
+        ],
+        ..Explanation::default()
+    };
+    assert_eq!(lines(&it), [Some(40), Some(30)]);
+    assert!(suspects(&it).iter().all(|it| !it.tested));
+    // A copy is named behind what made its value.
+    it.chain.push(link(50, Confidence::Confirmed));
+    let mut made = value(50, vec![value(20, Vec::new())]);
+    made.copies = true;
+    it.chain[2].made_of = Some(made);
+    assert_eq!(lines(&it), [Some(20), Some(50)]);
+    assert!(suspects(&it)[1].tested);
+}
+
+#[test]
 fn numbers_out_of_range_come_first() {
     let mut odd = value(20, Vec::new());
     odd.out_of_range = true;
@@ -284,7 +304,7 @@ fn copies_are_followed_to_what_was_copied() {
     };
     it.chain[0].made_of = Some(copied);
     it.chain.insert(0, link(5, Confidence::Confirmed));
-    assert_eq!(lines(&it), [Some(20), Some(5)]);
+    assert_eq!(lines(&it), [Some(20), Some(5), Some(30)]);
     // The statement that made the value is named for another reason.
     it.origin = Some(value(20, Vec::new()));
     assert_eq!(lines(&it), [Some(20), Some(30), Some(5)]);
