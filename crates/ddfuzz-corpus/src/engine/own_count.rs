@@ -86,7 +86,7 @@ impl Engine<'_> {
         let mut own = kept.own_count.take().unwrap_or_default();
         match compared {
             None => return Ok(()),
-            Some(Err(why)) => own.why_not = Some(why),
+            Some(Err(why)) => (own.all, own.why_not) = (None, Some(why)),
             Some(Ok(compared)) => {
                 own.all = Some(compared.all);
                 own.added += compared.added.len() as u64;
