@@ -231,7 +231,7 @@ mod tests {
     fn the_options_of_the_user_stay() {
         let set = [("ASAN_OPTIONS".into(), "a=1".into())];
         let value = |set: &[(OsString, OsString)], name: &str| {
-            let all = environment(set).into_iter();
+            let mut all = environment(set).into_iter();
             all.rfind(|(known, _)| known == name)
                 .map(|(_, value)| value)
         };
