@@ -1,17 +1,18 @@
 //! The table of one corpus: what each tool keeps of it, what that reaches, and what it took.
 
+use std::path::Path;
 use std::time::Duration;
 
-use ddfuzz::exec::{ExecError, Freshness, Program, Target, start};
+use ddfuzz::exec::{CoverageReporting, ExecError, Freshness, Program, Target, start};
 
 use crate::builds::Builds;
-use crate::corpora::corpus;
+use crate::corpora::{corpus, files};
 use crate::cost::{self, Cost};
 use crate::options::Options;
 use crate::promise::{Floor, Goal, compare, compare_to_floor, not_measured};
 use crate::ruler::{self, Measured};
 use crate::subjects::Subject;
-use crate::tools::{Peer, Tool, Trim};
+use crate::tools::{Tool, Trim};
 
 /// CPU time without trimming, in relation to the best peer's, from so many files on and below.
 /// libFuzzer's own count is part of that time.
@@ -83,7 +84,7 @@ pub fn measure(options: &Options, builds: &Builds, subject: &Subject) -> Result<
             }
         }
     }
-    judge(subject, before.amount.files, &rows);
+    judge(subject, &corpus, before.amount.files, &rows);
     Ok(())
 }
 
@@ -111,18 +112,18 @@ fn own(measured: &Measured) -> String {
 
 /// What is promised, beside the best of the peers in each respect. One that has lost features has
 /// not done the same work: it counts only where all have.
-fn judge(subject: &Subject, size: u64, rows: &[Row]) {
+fn judge(subject: &Subject, corpus: &Path, size: u64, rows: &[Row]) {
     let mut peers: Vec<&Row> = rows.iter().filter(|row| !row.tool.is_ours()).collect();
     if peers.iter().any(|row| row.lost == 0) {
         peers.retain(|row| row.lost == 0);
     }
     let best = |of: fn(&Row) -> f64| peers.iter().map(|row| of(row)).min_by(f64::total_cmp);
-    let files: fn(&Row) -> f64 = |row| row.kept.amount.files as f64;
+    let count: fn(&Row) -> f64 = |row| row.kept.amount.files as f64;
     let bytes: fn(&Row) -> f64 = |row| row.kept.amount.bytes as f64;
     let cpu: fn(&Row) -> f64 = |row| row.cost.cpu.as_secs_f64();
     let most_cpu = if size >= CPU.0 { CPU.1 } else { CPU.2 };
     let promises = [
-        ("files, --trim off", Trim::Off, files, 1.0),
+        ("files, --trim off", Trim::Off, count, 1.0),
         ("bytes, --trim off", Trim::Off, bytes, 1.0),
         ("CPU time, --trim off", Trim::Off, cpu, most_cpu),
         ("bytes, --trim signature", Trim::Signature, bytes, BYTES),
@@ -134,11 +135,13 @@ fn judge(subject: &Subject, size: u64, rows: &[Row]) {
             let ratio = of(ours) / best.max(f64::MIN_POSITIVE);
             let figure = format!("{name}: {what}, to the best peer");
             let goal = Goal::AtMost(promised);
-            let verdict = match merge(rows).filter(|_| what.starts_with("CPU")) {
-                Some(merge) => {
+            let is_cpu = what.starts_with("CPU");
+            let bare = is_cpu.then(|| shared_runs(subject, corpus).ok()).flatten();
+            let verdict = match bare {
+                Some(bare) => {
                     let floor = Floor {
-                        work: "the one `-merge=1` with which a cleanup ends",
-                        measured: of(merge) / best.max(f64::MIN_POSITIVE),
+                        work: "reading each file, and a bare run of it",
+                        measured: bare.cpu.as_secs_f64() / best.max(f64::MIN_POSITIVE),
                     };
                     compare_to_floor(&figure, ratio, "x", goal, floor)
                 }
@@ -162,12 +165,6 @@ fn judge(subject: &Subject, size: u64, rows: &[Row]) {
 
 fn ours(rows: &[Row], trim: Trim) -> Option<&Row> {
     let is_it = |row: &&Row| matches!(row.tool, Tool::Ddfuzz(own) if own == trim);
-    rows.iter().find(is_it)
-}
-
-/// libFuzzer's own merge, by which `ddfuzz clean` counts at its end what the kept files reach.
-fn merge(rows: &[Row]) -> Option<&Row> {
-    let is_it = |row: &&Row| matches!(row.tool, Tool::Peer(Peer::Merge(_)));
     rows.iter().find(is_it)
 }
 
@@ -222,6 +219,31 @@ fn fresh_runs(subject: &Subject, runs: u64) -> Result<Cost, ExecError> {
         let mut left = usize::try_from(runs).unwrap_or(usize::MAX);
         while left > 0 {
             left -= executor.run_some(&inputs[..left.min(AT_ONCE)])?.len();
+        }
+        Ok(())
+    });
+    made.map(|()| cost)
+}
+
+/// What it costs to read each file of a corpus and to run it once by a bare executor, whose runs
+/// share processes.
+fn shared_runs(subject: &Subject, corpus: &Path) -> Result<Cost, String> {
+    let target = Target::new(Program::Path(subject.program.clone()));
+    let paths = files(corpus)?;
+    let (made, cost) = cost::measure(|| {
+        let started = start(&target, Some(subject.way), Freshness::Shared);
+        let mut executor = started.map_err(|error| error.to_string())?.executor;
+        executor.report_coverage(CoverageReporting::Every);
+        for paths in paths.chunks(AT_ONCE) {
+            let inputs: Result<Vec<_>, _> = paths.iter().map(std::fs::read).collect();
+            let inputs = inputs.map_err(|error| error.to_string())?;
+            let mut left: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+            while !left.is_empty() {
+                let runs = executor
+                    .run_some(&left)
+                    .map_err(|error| error.to_string())?;
+                left.drain(..runs.len());
+            }
         }
         Ok(())
     });

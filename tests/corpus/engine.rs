@@ -267,6 +267,46 @@ fn what_only_libfuzzer_tells_apart_is_kept_by_its_own_count() {
 }
 
 #[test]
+fn libfuzzer_runs_one_input_of_each_depth_and_those_that_run_code_of_a_process() {
+    // A byte in `SIGNS` for each run of libFuzzer's own, which no counter and no depth shows.
+    let source = "void *memmem(const void *, size_t, const void *, size_t);
+        __attribute__((no_sanitize(\"coverage\"), noinline)) static void sign(void) {
+            char text[4096]; FILE *words = fopen(\"/proc/self/cmdline\", \"r\");
+            size_t size = words ? fread(text, 1, sizeof text, words) : 0;
+            if (words) fclose(words);
+            if (!memmem(text, size, \"merge_inner\", 11)) return;
+            snprintf(text, sizeof text, \"%s/runs\", getenv(\"SIGNS\"));
+            FILE *runs = fopen(text, \"a\"); if (runs) { fputc('r', runs); fclose(runs); } }
+        __attribute__((noinline)) static int deep(size_t n)
+        { volatile char room[64]; room[0] = (char)n; return n ? deep(n - 1) + room[0] : 0; }
+        static int ready;";
+    let place = |at| format!("case {at}: __asm__ volatile(\"# {at}\"); place = {at}; break;");
+    let places: String = (0..120).map(place).collect();
+    let body = format!(
+        "sign(); if (!ready) {{ ready = 1; place = deep(40); }} place = deep(length / 16);
+         if (length) switch (text[0]) {{ {places} }}"
+    );
+    let Some(target) = harness_with("signing", source, &body) else {
+        return;
+    };
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.file("in")).unwrap();
+    std::fs::create_dir_all(desk.file("tmp")).unwrap();
+    for length in [1, 16, 32] {
+        for number in 0..120_u8 {
+            let name = format!("in/{length}-{number}");
+            desk.write(&name, vec![number; length]);
+        }
+    }
+    let result = cleaned(&desk, "", &target);
+    assert_eq!(result["journal"], "clean.journal", "{result}");
+    let runs = std::fs::read(desk.file("tmp/runs")).unwrap().len();
+    assert!((5..60).contains(&runs), "{runs} runs: {result}");
+    assert_eq!(result["libfuzzer"]["why_not"], Value::Null, "{result}");
+    assert_counted_alike(&desk, &target);
+}
+
+#[test]
 fn where_coverage_is_flaky_libfuzzer_counts_no_less() {
     // Each process takes each of these places by chance.
     let chance = "static int chance(unsigned letter) {

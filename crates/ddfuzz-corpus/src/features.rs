@@ -94,6 +94,13 @@ impl Features {
         self.0.len()
     }
 
+    /// Returns the number of different instrumented places (edges) of the features in the set.
+    pub fn edges(&self) -> u64 {
+        self.0
+            .chunk_by(|one, next| one.place() == next.place())
+            .count() as u64
+    }
+
     /// Returns true if the set contains no feature.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -33,7 +33,7 @@ use features::FeatureUnion;
 pub use content::ContentId;
 pub use ddfuzz_store::report::clean::Amount;
 pub use engine::{
-    CleanPhase, CleanSettings, FuzzerMerge, MergeOutcome, Trim, TrimBy, check_any_input, clean,
+    CleanPhase, CleanSettings, NewCoverage, OwnFuzzer, Trim, TrimBy, check_any_input, clean,
 };
 pub use error::CleanError;
 pub use excluded::Excluded;

@@ -4,7 +4,7 @@
 use ddfuzz_delta::Comparison;
 use std::{collections::VecDeque, fs::File, io, path::Path};
 
-use crate::shared_page::{Page, RunOutcome};
+use crate::shared_page::{KeptCounters, Page, RunOutcome};
 use crate::{observe::LoopObserver, protocol::flag};
 
 /// Requests observations of a fork server's runs and collects them: coverage, comparisons,
@@ -81,14 +81,14 @@ impl RunObservations {
     }
 
     /// Takes over the coverage of run number `run` of a request, a run that returned normally:
-    /// reads its coverage counters from the slot of the shared memory that `outcome` names, and
-    /// adds them to what [`covered`](Self::covered) returns. Does nothing if the slot is empty.
-    pub(crate) fn take(&mut self, run: usize, page: &Page, outcome: &RunOutcome) {
-        if let Some(counters) = page.kept(outcome.slot) {
-            self.reached.add(&counters);
+    /// reads its coverage counters from the slot of `kept` that `outcome` names, and adds them to
+    /// what [`covered`](Self::covered) returns. Does nothing if the slot is empty.
+    pub(crate) fn take(&mut self, run: usize, kept: &mut KeptCounters<'_>, outcome: &RunOutcome) {
+        if let Some(counters) = kept.get(outcome.slot) {
+            self.reached.add(counters);
             self.covered.push(RunCoverage {
                 run,
-                counters,
+                counters: counters.to_owned(),
                 stack_depth: outcome.stack_depth,
             });
         }
@@ -155,8 +155,14 @@ impl ReachedRanges {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
         }
-        for (known, count) in self.ranges.iter_mut().zip(counters) {
-            *known |= range_of(*count);
+        for (known, eight) in self.ranges.chunks_mut(8).zip(counters.chunks(8)) {
+            // Most runs pass few of the places.
+            if eight.iter().all(|count| *count == 0) {
+                continue;
+            }
+            for (known, count) in known.iter_mut().zip(eight) {
+                *known |= range_of(*count);
+            }
         }
     }
 

@@ -258,16 +258,16 @@ impl ServerExecutor {
     /// Returns the results of the runs of one request: those of the earlier runs, which the shared
     /// memory describes, and then that of the last run, which `answer` describes.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
-        let mut runs = Vec::with_capacity(answer.number + 1);
-        let mut last = answer.cpu;
+        let (mut runs, mut last) = (Vec::with_capacity(answer.number + 1), answer.cpu);
         let has_page = self.is_loop()
             && (answer.number > 0 || self.observations.reporting != CoverageReporting::Nothing);
         if let (true, Some(server)) = (has_page, &self.server) {
             let outcomes = server.page.outcomes(answer.number + 1);
             let outcomes = outcomes.map_err(|source| self.launch.sharing_error(source))?;
             let returned = answer.number + usize::from(answer.ended.is_exit());
+            let mut kept = server.page.kept(&outcomes);
             for (number, outcome) in outcomes.into_iter().enumerate().take(returned) {
-                self.observations.take(number, &server.page, &outcome);
+                self.observations.take(number, &mut kept, &outcome);
                 match number < answer.number {
                     true => runs.push(Run {
                         cpu: outcome.cpu,

@@ -154,19 +154,15 @@ impl Page {
         Ok(bytes.chunks_exact(ENTRY).map(outcome).collect())
     }
 
-    /// Reads the coverage counters of one run from their slot; `None` for an empty slot.
-    pub(crate) fn kept(&self, slot: CounterSlot) -> Option<Vec<u8>> {
-        let number = usize::try_from(slot.0).ok()?;
-        if number == 0 || number > SLOTS {
-            return None;
+    /// Prepares to read the coverage counters of the runs whose results are `outcomes`.
+    pub(crate) fn kept(&self, outcomes: &[RunOutcome]) -> KeptCounters<'_> {
+        let slots = outcomes.iter().map(|outcome| outcome.slot.number());
+        KeptCounters {
+            page: self,
+            last: slots.max().unwrap_or(0),
+            first: 0,
+            held: Vec::new(),
         }
-        self.read_counters(COUNTERS + number * stride(self.layout.counters()))
-    }
-
-    fn read_counters(&self, at: usize) -> Option<Vec<u8>> {
-        let mut counters = vec![0; self.layout.counters()];
-        self.file.read_exact_at(&mut counters, at as u64).ok()?;
-        Some(counters)
     }
 
     /// Tells the fork server which hit-count ranges of the coverage counters earlier runs have
@@ -193,6 +189,52 @@ pub(crate) struct RunOutcome {
 /// Number of a slot of the shared memory that holds the coverage counters of one run; 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CounterSlot(u32);
+
+impl CounterSlot {
+    /// Returns the number of the slot; 0 for none, and for a number that no slot has.
+    fn number(self) -> usize {
+        let number = usize::try_from(self.0).unwrap_or(0);
+        if number > SLOTS { 0 } else { number }
+    }
+}
+
+/// Number of bytes of slots that are read at once, if they are in use.
+const AT_ONCE: usize = 64 << 10;
+
+/// Reads the slots of the shared memory that hold the coverage counters of the runs of a request,
+/// many at a time.
+pub(crate) struct KeptCounters<'a> {
+    page: &'a Page,
+    /// Number of the last slot in use.
+    last: usize,
+    /// Number of the first slot that was read, from 1.
+    first: usize,
+    /// The bytes of the slots that were read.
+    held: Vec<u8>,
+}
+
+impl KeptCounters<'_> {
+    /// Returns the coverage counters in a slot; `None` for an empty slot.
+    pub(crate) fn get(&mut self, slot: CounterSlot) -> Option<&[u8]> {
+        let (number, counters) = (slot.number(), self.page.layout.counters());
+        let one = stride(counters);
+        if number == 0 || number > self.last || one == 0 {
+            return None;
+        }
+        if number < self.first || (number - self.first) * one >= self.held.len() {
+            let count = (AT_ONCE / one).clamp(1, self.last + 1 - number);
+            self.held.resize(count * one, 0);
+            self.first = number;
+            let at = (COUNTERS + number * one) as u64;
+            if self.page.file.read_exact_at(&mut self.held, at).is_err() {
+                self.held.clear();
+                return None;
+            }
+        }
+        let from = (number - self.first) * one;
+        self.held.get(from..from + counters)
+    }
+}
 
 /// The beginning of a memory file, mapped into ddfuzz. Other processes may change it at any time,
 /// so it is read by atomic loads only.
@@ -271,8 +313,39 @@ mod tests {
     fn what_was_reached_is_no_longer_than_there_are_counters() {
         let page = Page::create(PageLayout::Loop { counters: 100 }).unwrap();
         page.set_reached(&[7; 300]).unwrap();
-        assert_eq!(page.read_counters(COUNTERS).unwrap(), [7; 100]);
-        assert_eq!(page.read_counters(COUNTERS + 128).unwrap(), [0; 100]);
+        let mut bytes = [1; 128 + 100];
+        page.file
+            .read_exact_at(&mut bytes, COUNTERS as u64)
+            .unwrap();
+        assert_eq!(bytes[..100], [7; 100]);
+        assert_eq!(bytes[100..], [0; 128]);
+    }
+
+    #[test]
+    fn counters_are_read_from_their_slots_in_any_order() {
+        const COUNT: usize = 3000;
+        let page = Page::create(PageLayout::Loop { counters: COUNT }).unwrap();
+        for slot in 1..=SLOTS {
+            let at = COUNTERS + slot * stride(COUNT);
+            page.file
+                .write_all_at(&[slot as u8; COUNT], at as u64)
+                .unwrap();
+        }
+        let outcomes: Vec<RunOutcome> = (0..=40)
+            .map(|slot| RunOutcome {
+                status: 0,
+                slot: CounterSlot(slot),
+                cpu: Duration::ZERO,
+                stack_depth: None,
+            })
+            .collect();
+        let mut kept = page.kept(&outcomes);
+        for slot in [1, 2, 30, 40, 3, 3] {
+            assert_eq!(kept.get(CounterSlot(slot)), Some(&[slot as u8; COUNT][..]));
+        }
+        for none in [0, 41, SLOTS as u32 + 1, u32::MAX] {
+            assert_eq!(kept.get(CounterSlot(none)), None);
+        }
     }
 
     #[test]
@@ -282,8 +355,10 @@ mod tests {
         assert_eq!(page.outcomes(1).unwrap().len(), 1);
         assert!(page.file.set_len(0).is_err());
         assert!(page.outcomes(usize::MAX).is_ok());
-        for nonsense in [0, 129, u32::MAX] {
-            assert_eq!(page.kept(CounterSlot(nonsense)), None);
-        }
+        let nonsense = RunOutcome {
+            slot: CounterSlot(u32::MAX),
+            ..page.outcomes(1).unwrap()[0]
+        };
+        assert_eq!(page.kept(&[nonsense]).get(nonsense.slot), None);
     }
 }

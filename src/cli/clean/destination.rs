@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::DirEntry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -215,8 +216,10 @@ impl ReplacedCorpus {
     /// corpus is then unchanged, unless only the manifest could not be written, or the old corpus
     /// could not be deleted.
     pub fn replace(&self, result: &CleanResult) -> Result<Option<PathBuf>, Failure> {
-        check_listed(&self.corpus)?;
-        self.check_read(result)?;
+        match self.before {
+            Some(_) => self.check_read(result)?,
+            None => check_listed(&self.corpus)?,
+        }
         let kept = self.place.corpus();
         let fresh = StagedFolder::beside(&self.corpus)?;
         let found: HashMap<&Path, &Path> = (result.kept.iter())
@@ -269,11 +272,8 @@ impl ReplacedCorpus {
 
     /// Fails if the old corpus is to be deleted and something would be lost with it: files that the
     /// cleanup has not read, failing inputs that are stored nowhere else, or files that were added
-    /// or changed during the cleanup.
+    /// or changed during the cleanup. A directory that can no longer be listed is such a change.
     fn check_read(&self, result: &CleanResult) -> Result<(), Failure> {
-        if self.before.is_none() {
-            return Ok(());
-        }
         let files = |of: &[StepName]| -> u64 {
             let steps = result.steps.iter().filter(|step| of.contains(&step.step));
             steps.map(|step| step.files).sum()
@@ -390,7 +390,9 @@ fn not_deleted(corpus: &Path, why: &str) -> Failure {
 fn check_is_plain(corpus: &Path, keep_names: bool) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let below = std::fs::read_dir(corpus).map_err(reading)?;
-    let below = below.flatten().map(|entry| entry.path());
+    let is_file = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
+    let below = below.flatten().filter(|entry| !is_file(entry));
+    let below = below.map(|entry| entry.path());
     let layouts = std::iter::once(corpus.to_owned()).chain(below);
     let layouts: Vec<Layout> = layouts.filter_map(|path| Layout::of(&path).ok()).collect();
     let all_are = |fits: fn(&Layout) -> bool| layouts.iter().all(fits);

@@ -17,7 +17,7 @@ use crate::cli::target::{WayArg, install_bundled};
 use crate::cli::{Exit, Failure, Output, signals, ui};
 use crate::corpus::quarantine::QuarantineSettings;
 use crate::corpus::{
-    CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, check_any_input, clean,
+    CleanPaths, CleanPhase, CleanSettings, OwnFuzzer, Trim, TrimBy, check_any_input, clean,
 };
 use crate::exec::{Program, Started, Target, Way, bundled, start_uncounted};
 use crate::files::{OsText, atomic};
@@ -120,8 +120,7 @@ impl CleanJob {
 
     fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> CleanSettings {
         let args = &self.args;
-        let own_fuzzer =
-            LibFuzzer::of(&target, way).map(|own| Arc::new(own) as Arc<dyn FuzzerMerge>);
+        let own_fuzzer = LibFuzzer::of(&target, way).map(|own| Arc::new(own) as Arc<dyn OwnFuzzer>);
         let jobs = workers(args.jobs);
         let learn_limit = args.target.timeout.is_none();
         let skips = |step| args.skip.contains(&step);

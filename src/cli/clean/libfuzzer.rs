@@ -1,7 +1,6 @@
-//! Measures the coverage of a corpus with the program's own libFuzzer, by the inner process of its
+//! Measures the coverage of files with the program's own libFuzzer, by the inner process of its
 //! `-merge=1`, as a check of the kept subset.
 
-use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -11,9 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cli::cargo::libfuzzer::{Process, Scratch, TerminalUse, flag};
-use crate::corpus::{FuzzerMerge, MergeOutcome};
+use crate::corpus::{NewCoverage, OwnFuzzer};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
-use crate::report::clean::LibFuzzerCoverage;
 
 /// libFuzzer's time limit for one input in a merge is this number times the target's time limit,
 /// but at least [`LEAST_SECONDS`]. The number is large because other processes share the processor.
@@ -22,7 +20,7 @@ const LEAST_SECONDS: u64 = 60;
 /// Interval at which ddfuzz checks whether the libFuzzer process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A libFuzzer binary that measures the coverage of a corpus by merging it.
+/// A libFuzzer binary that measures the coverage of files by a merge.
 #[derive(Debug)]
 pub struct LibFuzzer {
     program: PathBuf,
@@ -60,17 +58,37 @@ impl LibFuzzer {
         })
     }
 
-    /// Runs libFuzzer's inner process of a merge: it runs each file that the file `control` names,
-    /// and appends to `control` what each reaches. `scratch`: the working directory, unless the
-    /// target has one. The error is a text that says why it failed; it is `interrupted` if `stop`
-    /// turned true.
-    fn run(&self, control: &Path, scratch: &Path, stop: &AtomicBool) -> Result<(), String> {
+    /// Runs libFuzzer's inner process of a merge, which runs each of `files` in this order, and
+    /// returns what it tells of them. The error is a text that says why it failed; it is
+    /// `interrupted` if `stop` turned true.
+    fn told(&self, mode: Mode, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<u8>, String> {
+        let scratch = Scratch::new().map_err(no_room)?;
+        let control = scratch.path().join("control");
+        let head = control_head(scratch.path(), files).map_err(no_room)?;
+        std::fs::write(&control, &head).map_err(no_room)?;
+        self.run(mode, &control, scratch.path(), stop)?;
+        let text = std::fs::read(&control);
+        let mut text = text.map_err(|error| format!("its result cannot be read: {error}"))?;
+        text.drain(..head.len().min(text.len()));
+        Ok(text)
+    }
+
+    /// Starts libFuzzer's inner process of a merge and waits for its end: it runs each file that the
+    /// file `control` names, and appends to `control` what each reaches. `scratch`: the working
+    /// directory, unless the target has one.
+    fn run(
+        &self,
+        mode: Mode,
+        control: &Path,
+        scratch: &Path,
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
         let mut words = self.flags.clone();
         let own = [
             "-seed=1",
             "-rss_limit_mb=0",
             "-malloc_limit_mb=0",
-            "-merge_inner=1",
+            mode.flag(),
         ];
         words.extend(own.map(OsString::from));
         words.push(flag("merge_control_file", control));
@@ -96,37 +114,57 @@ impl LibFuzzer {
     }
 }
 
-impl FuzzerMerge for LibFuzzer {
+impl OwnFuzzer for LibFuzzer {
     fn counts_stack_depth_only(&self) -> bool {
         self.flags.is_empty()
     }
 
-    fn merge(
-        &self,
-        kept: &[PathBuf],
-        others: &[PathBuf],
-        stop: &AtomicBool,
-    ) -> Result<MergeOutcome, String> {
-        let scratch = Scratch::new().map_err(no_room)?;
-        let control = scratch.path().join("control");
-        let head = control_head(scratch.path(), kept, others).map_err(no_room)?;
-        std::fs::write(&control, &head).map_err(no_room)?;
-        self.run(&control, scratch.path(), stop)?;
-        let text = std::fs::read(&control);
-        let text = text.map_err(|error| format!("its result cannot be read: {error}"))?;
-        let told = text.get(head.len()..).unwrap_or_default();
-        let outcome = outcome_of(told, kept.len(), kept.len() + others.len());
-        outcome.ok_or_else(|| "it reported no coverage".to_owned())
+    fn merge(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<NewCoverage>, String> {
+        let told = self.told(Mode::New, files, stop)?;
+        let new = lines_of(&told, "FT", files.len()).zip(lines_of(&told, "COV", files.len()));
+        let (features, edges) = new.ok_or(NO_COVERAGE)?;
+        let new = features
+            .iter()
+            .zip(&edges)
+            .map(|(features, edges)| NewCoverage {
+                features: features.len() as u64,
+                edges: edges.len() as u64,
+            });
+        Ok(new.collect())
+    }
+
+    fn features(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<Vec<u64>>, String> {
+        let told = self.told(Mode::All, files, stop)?;
+        lines_of(&told, "FT", files.len()).ok_or_else(|| NO_COVERAGE.to_owned())
+    }
+}
+
+const NO_COVERAGE: &str = "it reported no coverage";
+
+/// Which features libFuzzer's inner process tells of each file.
+#[derive(Clone, Copy)]
+enum Mode {
+    /// Those that no file before it has reached.
+    New,
+    /// All; before LLVM 13, those of [`Mode::New`].
+    All,
+}
+
+impl Mode {
+    fn flag(self) -> &'static str {
+        match self {
+            Mode::New => "-merge_inner=1",
+            Mode::All => "-merge_inner=2",
+        }
     }
 }
 
 /// Returns the beginning of the control file of a libFuzzer merge: the number of files, the number
-/// of the `kept` ones, and the paths of all, one a line. The `kept` files stay in any case; of the
-/// `others` the merge adds some. A file whose path has a line break is named by a symbolic link in
-/// `scratch`.
-fn control_head(scratch: &Path, kept: &[PathBuf], others: &[PathBuf]) -> io::Result<Vec<u8>> {
-    let mut head = format!("{}\n{}\n", kept.len() + others.len(), kept.len()).into_bytes();
-    for (number, file) in kept.iter().chain(others).enumerate() {
+/// of those that stay in any case, which the inner process does not use, and the paths of `files`,
+/// one a line. A file whose path has a line break is named by a symbolic link in `scratch`.
+fn control_head(scratch: &Path, files: &[PathBuf]) -> io::Result<Vec<u8>> {
+    let mut head = format!("{}\n0\n", files.len()).into_bytes();
+    for (number, file) in files.iter().enumerate() {
         let mut file = std::path::absolute(file)?;
         if file.as_os_str().as_bytes().contains(&b'\n') {
             let link = scratch.join(format!("link-{number}"));
@@ -139,38 +177,23 @@ fn control_head(scratch: &Path, kept: &[PathBuf], others: &[PathBuf]) -> io::Res
     Ok(head)
 }
 
-/// Reads the outcome of a merge of `all` files, of which the first `kept` stay in any case. `told`
-/// is what libFuzzer's inner process has appended to the control file: for each file a line `FT`
-/// with its features, and a line `COV` with the edges that no earlier file had, each with the
-/// file's number in front. `None` if a file has no line `FT`.
-fn outcome_of(told: &[u8], kept: usize, all: usize) -> Option<MergeOutcome> {
-    let (mut features, mut edges) = (HashSet::new(), HashSet::new());
-    let (mut seen, mut added) = (HashSet::new(), Vec::new());
+/// Reads the numbers that libFuzzer's inner process has `told` of each of `count` files in lines of
+/// one kind: `FT` for features, `COV` for the edges that no file before it has reached. Each line has
+/// the file's number in front. `None` if a file has no such line.
+fn lines_of(told: &[u8], kind: &str, count: usize) -> Option<Vec<Vec<u64>>> {
+    let mut all: Vec<Option<Vec<u64>>> = vec![None; count];
     for line in String::from_utf8_lossy(told).lines() {
         let mut words = line.split_ascii_whitespace();
-        let kind = words.next().unwrap_or_default();
-        let mut numbers = words.map_while(|word| word.parse::<u64>().ok());
-        let Some(number) = numbers.next().and_then(|one| usize::try_from(one).ok()) else {
+        if words.next() != Some(kind) {
             continue;
-        };
-        if kind == "COV" {
-            edges.extend(numbers);
-        } else if kind == "FT" && number < all {
-            let before = features.len();
-            features.extend(numbers);
-            seen.insert(number);
-            if number >= kept && features.len() > before {
-                added.push(number - kept);
-            }
+        }
+        let mut numbers = words.map_while(|word| word.parse::<u64>().ok());
+        let number = numbers.next().and_then(|one| usize::try_from(one).ok());
+        if let Some(of_file) = number.and_then(|number| all.get_mut(number)) {
+            *of_file = Some(numbers.collect());
         }
     }
-    (seen.len() == all).then_some(MergeOutcome {
-        all: LibFuzzerCoverage {
-            cov: edges.len() as u64,
-            ft: features.len() as u64,
-        },
-        added,
-    })
+    all.into_iter().collect()
 }
 
 fn no_room(error: io::Error) -> String {
@@ -178,18 +201,25 @@ fn no_room(error: io::Error) -> String {
 }
 
 /// Returns the environment variables for libFuzzer: those in `set`, with leak detection switched
-/// off in `ASAN_OPTIONS`.
+/// off in `ASAN_OPTIONS`. Unless the user has set `GLIBC_TUNABLES`, it also asks glibc for huge
+/// pages: libFuzzer starts by clearing two tables of 8 MiB, page by page.
 fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     const OPTIONS: &str = "ASAN_OPTIONS";
-    let known = set.iter().rev().find(|(name, _)| name == OPTIONS);
-    let known = known.map(|(_, value)| value.clone());
-    let mut value = (known.or_else(|| std::env::var_os(OPTIONS))).unwrap_or_default();
+    const TUNABLES: &str = "GLIBC_TUNABLES";
+    let known = |name: &str| {
+        let own = set.iter().rev().find(|(known, _)| known == name);
+        own.map_or_else(|| std::env::var_os(name), |(_, value)| Some(value.clone()))
+    };
+    let mut value = known(OPTIONS).unwrap_or_default();
     if !value.is_empty() {
         value.push(OsStr::new(":"));
     }
     value.push("detect_leaks=0");
     let mut all = set.to_vec();
     all.push((OPTIONS.into(), value));
+    if known(TUNABLES).is_none() {
+        all.push((TUNABLES.into(), "glibc.malloc.hugetlb=1".into()));
+    }
     all
 }
 
@@ -200,19 +230,26 @@ mod tests {
     #[test]
     fn the_options_of_the_user_stay() {
         let set = [("ASAN_OPTIONS".into(), "a=1".into())];
-        let all = environment(&set);
-        assert_eq!(all.last().unwrap().1, "a=1:detect_leaks=0");
+        let value = |set: &[(OsString, OsString)], name: &str| {
+            let mut all = environment(set).into_iter();
+            all.rfind(|(known, _)| known == name)
+                .map(|(_, value)| value)
+        };
+        assert_eq!(value(&set, "ASAN_OPTIONS").unwrap(), "a=1:detect_leaks=0");
+        let set = [("GLIBC_TUNABLES".into(), "glibc.rtld.nns=1".into())];
+        assert_eq!(value(&set, "GLIBC_TUNABLES").unwrap(), "glibc.rtld.nns=1");
     }
 
     #[test]
-    fn a_merge_adds_what_reaches_something_new() {
+    fn each_file_has_a_line_of_features_and_one_of_edges() {
         let told = b"STARTED 0 2\nFT 0 1 2\nCOV 0 7\nSTARTED 1 3\nFT 1\nCOV 1\n\
-                     STARTED 2 5\nFT 2 2 9\nCOV 2 8\nSTARTED 3 5\nFT 3 9\nCOV 3\n";
-        let outcome = outcome_of(told, 1, 4).unwrap();
-        assert_eq!(outcome.all, LibFuzzerCoverage { cov: 2, ft: 3 });
-        assert_eq!(outcome.added, [1]);
-        assert_eq!(outcome_of(told, 1, 5), None);
-        assert_eq!(outcome_of(b"STARTED 0 2\n", 1, 1), None);
+                     STARTED 2 5\nFT 2 9\nCOV 2 8 10\n";
+        let features = vec![vec![1, 2], vec![], vec![9]];
+        assert_eq!(lines_of(told, "FT", 3), Some(features));
+        let edges = vec![vec![7], vec![], vec![8, 10]];
+        assert_eq!(lines_of(told, "COV", 3), Some(edges));
+        assert_eq!(lines_of(told, "FT", 4), None);
+        assert_eq!(lines_of(b"STARTED 0 2\n", "FT", 1), None);
     }
 
     #[test]
@@ -222,10 +259,10 @@ mod tests {
         for file in &files {
             std::fs::write(file, file.as_os_str().as_bytes()).unwrap();
         }
-        let head = control_head(scratch.path(), &files[..1], &files[1..]).unwrap();
+        let head = control_head(scratch.path(), &files).unwrap();
         let head = String::from_utf8(head).unwrap();
         let lines: Vec<&str> = head.lines().collect();
-        assert_eq!(lines[..2], ["2", "1"]);
+        assert_eq!(lines[..2], ["2", "0"]);
         for (line, file) in lines[2..].iter().zip(&files) {
             assert_eq!(std::fs::read(line).unwrap(), file.as_os_str().as_bytes());
         }

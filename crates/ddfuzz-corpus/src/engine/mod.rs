@@ -6,6 +6,7 @@ mod check;
 mod choose;
 mod classes;
 mod failing;
+mod own_count;
 mod result;
 mod subset;
 mod trimming;
@@ -30,7 +31,7 @@ use ddfuzz_store::report::text::printable;
 use result::CleanTotals;
 use subset::{KeptSet, Reserve};
 
-pub use check::{FuzzerMerge, MergeOutcome};
+pub use own_count::{NewCoverage, OwnFuzzer};
 
 /// State that all steps of one corpus cleanup share: its request, output paths, pool of started
 /// targets, and stop flag.
@@ -309,7 +310,7 @@ pub struct CleanSettings {
     /// The target's own fuzzer, such as libFuzzer, which also counts coverage: files are added
     /// until the kept files have, by this count, as much coverage as the corpus. `None` if the
     /// fuzzer is not asked to count.
-    pub own_fuzzer: Option<Arc<dyn FuzzerMerge>>,
+    pub own_fuzzer: Option<Arc<dyn OwnFuzzer>>,
     /// Settings for trimming the kept files (making them smaller with the same coverage); `None` if
     /// they are not trimmed.
     pub trim: Option<Trim>,

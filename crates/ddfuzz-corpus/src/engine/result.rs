@@ -1,7 +1,7 @@
 //! Last step of a cleanup: writes the kept files, named by their content or as in the corpus, has
 //! them checked, and builds the result with the counts of all steps.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -41,11 +41,20 @@ impl Engine<'_> {
                 "no input ends normally, or none reaches the same coverage each time".to_owned();
             return Err(CleanError::Empty { why });
         }
+        let reserve = reserve.filter(|_| self.cleaning.subset);
+        if let Some(reserve) = reserve {
+            self.count_by_own_fuzzer(&mut kept, reserve, screen)?;
+        }
         let mut written = self.write(&mut kept)?;
         let mut checked = self.check(&kept, &written, screen)?;
-        if let Some(reserve) = reserve.filter(|_| self.cleaning.subset) {
+        if let Some(reserve) = reserve {
+            let was_steady = kept.is_steady();
             self.take_missing_back(&mut kept, reserve, &mut written, &mut checked, screen)?;
-            self.count_by_own_fuzzer(&mut kept, reserve, &mut written, screen)?;
+            // What was counted by stack depths alone needs a merge of all files now.
+            if was_steady && !kept.is_steady() {
+                self.count_by_own_fuzzer(&mut kept, reserve, screen)?;
+                written = self.write(&mut kept)?;
+            }
         }
         totals.runs += checked.runs;
         for file in &kept.files {
@@ -91,9 +100,15 @@ impl Engine<'_> {
     }
 
     /// Sorts the kept files by size and hash, writes them into a new folder, which replaces the
-    /// folder of the last cleanup, and returns their paths. Fails with [`CleanError::Occupied`] if
-    /// the folder has files that no cleanup wrote.
+    /// folder of the last cleanup, and returns their paths. Does nothing but return the paths if this
+    /// cleanup has written all of them. Fails with [`CleanError::Occupied`] if the folder has files
+    /// that no cleanup wrote.
     pub(super) fn write(&self, kept: &mut KeptSet) -> Result<Vec<PathBuf>, CleanError> {
+        let written: Option<Vec<PathBuf>> =
+            kept.files.iter().map(|file| file.written.clone()).collect();
+        if let Some(written) = written.filter(|written| !written.is_empty()) {
+            return Ok(written);
+        }
         let corpus = self.paths.corpus();
         if !self.paths.may_replace(&corpus)? {
             return Err(CleanError::Occupied { path: corpus });
@@ -186,8 +201,8 @@ impl Engine<'_> {
         CleanResult {
             before: totals.before,
             after,
-            edges_before: wanted.as_ref().map(edges),
-            edges_after: wanted.as_ref().map(|_| edges(&checked.reached)),
+            edges_before: wanted.as_ref().map(Features::edges),
+            edges_after: wanted.as_ref().map(|_| checked.reached.edges()),
             features_before: wanted.as_ref().map(|wanted| wanted.len() as u64),
             features_after: wanted.as_ref().map(|_| checked.reached.len() as u64),
             flaky_features: wanted.map_or(0, |wanted| kept.seen.less(&wanted).len() as u64),
@@ -262,12 +277,6 @@ fn gained(gained: &Features) -> Vec<GainedFeature> {
         counts: feature.counts(),
     });
     gained.collect()
-}
-
-/// Returns the number of different instrumented places (edges) among `features`.
-fn edges(features: &Features) -> u64 {
-    let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
-    places.len() as u64
 }
 
 fn absolute(path: &Path) -> OsText {

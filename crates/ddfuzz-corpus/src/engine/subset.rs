@@ -161,7 +161,7 @@ impl Engine<'_> {
         });
         kept.flaky_files = choice.sometimes.len() as u64;
         kept.universe = Some(choice.universe);
-        kept.once_per_process = !choice.once_per_process.is_empty();
+        kept.once_per_process = choice.once_per_process;
         kept.seen = kept.seen.or(&choice.seen);
         Ok(())
     }
@@ -410,9 +410,9 @@ pub(super) struct KeptSet {
     pub flaky_files: u64,
     /// Features that any run of any input reached, of the corpus or the `--onto` corpus.
     pub seen: Features,
-    /// Whether some of the features that must be reached belong to code that runs only once in a
+    /// Features among those that must be reached that belong to code which runs only once in a
     /// process.
-    pub once_per_process: bool,
+    pub once_per_process: Features,
     /// The set cover by which the kept files were chosen; its weight and lower bound are reported.
     /// `None` if no subset is chosen.
     pub cover: Option<Cover>,
@@ -426,13 +426,12 @@ pub(super) struct KeptSet {
 }
 
 impl KeptSet {
-    /// Returns true if the runs of the cleanup have shown no unsteady coverage in the corpus: each
-    /// input has reached the same features in each run, whatever inputs the same process had run
-    /// before.
+    /// Returns true if the runs of the cleanup have shown no flaky coverage in the corpus: each input
+    /// has reached the same features in each run, but for those of code that runs once per process.
     pub fn is_steady(&self) -> bool {
         let steady = self.universe.as_ref();
         let flaky = steady.map(|steady| self.seen.less(steady).less(&self.covered));
-        flaky.is_some_and(|flaky| flaky.is_empty()) && !self.once_per_process
+        flaky.is_some_and(|flaky| flaky.is_empty())
     }
 }
 
@@ -477,6 +476,16 @@ impl<'a> Reserve<'a> {
     /// numbers `healthy`, which do not fail.
     pub fn new(contents: &'a Contents, healthy: Vec<usize>) -> Reserve<'a> {
         Reserve { contents, healthy }
+    }
+
+    /// Returns the contents of the corpus.
+    pub fn contents(&self) -> &'a Contents {
+        self.contents
+    }
+
+    /// Returns the numbers of the inputs that do not fail, ascending.
+    pub fn healthy(&self) -> &[usize] {
+        &self.healthy
     }
 
     /// Returns the numbers of the inputs that are not among the files `kept`, or are there only in

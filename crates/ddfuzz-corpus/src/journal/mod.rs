@@ -7,17 +7,21 @@
 
 mod record;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::{ContentId, Feature, Features};
 use ddfuzz_campaign::{CampaignError, identity};
 use ddfuzz_exec::{Target, Way};
 use ddfuzz_model::files::{Appender, FileError, atomic};
+use ddfuzz_model::pool::lock;
 use record::HEAD;
 
 pub use ddfuzz_model::files::Position as RecordPosition;
@@ -47,6 +51,7 @@ pub struct Journal {
     file: Appender,
     /// Time of the first append since the last sync; `None` if all records are synced.
     unsynced: Option<Instant>,
+    ahead: Mutex<ReadAhead>,
 }
 
 impl Journal {
@@ -82,6 +87,7 @@ impl Journal {
         let journal = Journal {
             file: Appender::open_after(path, whole.unwrap_or(u64::MAX))?,
             unsynced: None,
+            ahead: Mutex::default(),
         };
         Ok((journal, opened))
     }
@@ -110,7 +116,12 @@ impl Journal {
     /// Returns the record at the position `place`: the content and number of the run, and what the
     /// run did.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
-        read_whole(self.file.file(), place).map_err(FileError::at("read", self.path()))
+        let mut features = Vec::new();
+        let (head, mut seen) = self.read_into(place, &mut features)?;
+        if seen.features.is_some() {
+            seen.features = Some(Features::from_unsorted(features));
+        }
+        Ok((head, seen))
     }
 
     /// Reads the record of a run at the position `place` of the journal. Returns what
@@ -124,7 +135,10 @@ impl Journal {
         place: RecordPosition,
         features: &mut Vec<Feature>,
     ) -> Result<(RecordHead, Observation), FileError> {
-        read_record(self.file.file(), place, features).map_err(FileError::at("read", self.path()))
+        let mut ahead = lock(&self.ahead);
+        let record = ahead.read(self.file.file(), place);
+        let found = record.and_then(|record| decode(&record, place, features));
+        found.map_err(FileError::at("read", self.path()))
     }
 
     /// Returns the path of the journal.
@@ -138,28 +152,74 @@ impl Journal {
     }
 }
 
-fn read_whole(file: &File, place: RecordPosition) -> io::Result<(RecordHead, Observation)> {
-    let mut features = Vec::new();
-    let (head, mut seen) = read_record(file, place, &mut features)?;
-    if seen.features.is_some() {
-        seen.features = Some(Features::from_unsorted(features));
-    }
-    Ok((head, seen))
-}
-
-/// Reads the record of a run at the position `place` of the journal; its features replace those in
-/// `features`.
-fn read_record(
-    file: &File,
+/// Decodes the record of a run that is stored at `place`; its features replace those in `features`.
+fn decode(
+    record: &[u8],
     place: RecordPosition,
     features: &mut Vec<Feature>,
 ) -> io::Result<(RecordHead, Observation)> {
-    let record = place.read(file)?;
-    let decoded = record::body(&record).and_then(|body| record::decode(body, features));
+    let decoded = record::body(record).and_then(|body| record::decode(body, features));
     decoded.ok_or_else(|| {
         let why = format!("there is no whole record at byte {}", place.at);
         io::Error::new(ErrorKind::InvalidData, why)
     })
+}
+
+/// Number of bytes of a journal that are read at once where records are read in their order.
+const AHEAD: usize = 1 << 16;
+
+/// The part of a journal that was read last. Records that are read in the order in which they were
+/// written take one system call for many of them.
+#[derive(Debug, Default)]
+struct ReadAhead {
+    /// Offset in the file at which the bytes begin.
+    at: u64,
+    bytes: Vec<u8>,
+    /// Offset in the file at which the record ends that was read last.
+    next: u64,
+}
+
+impl ReadAhead {
+    /// Returns the bytes of the record at `place`. If the record before it was read last, also reads
+    /// what follows, for later calls. What is written once does not change, so what was read ahead
+    /// stays valid.
+    fn read(&mut self, file: &File, place: RecordPosition) -> io::Result<Cow<'_, [u8]>> {
+        let length = place.length as usize;
+        let follows = place.at == self.next;
+        self.next = place.at + u64::from(place.length);
+        let is_held = place.at >= self.at && self.next <= self.at + self.bytes.len() as u64;
+        if !is_held {
+            if !follows {
+                return place.read(file).map(Cow::Owned);
+            }
+            self.fill(file, place.at, length)?;
+        }
+        let from = (place.at - self.at) as usize;
+        Ok(Cow::Borrowed(&self.bytes[from..from + length]))
+    }
+
+    /// Reads from offset `at` of the file at least `length` bytes, and more if there are more.
+    fn fill(&mut self, file: &File, at: u64, length: usize) -> io::Result<()> {
+        self.at = at;
+        self.bytes.resize(length.max(AHEAD), 0);
+        let mut done = 0;
+        while done < length {
+            match file.read_at(&mut self.bytes[done..], at + done as u64) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.bytes.clear();
+                    return Err(error);
+                }
+            }
+        }
+        self.bytes.truncate(done);
+        match done < length {
+            true => Err(ErrorKind::UnexpectedEof.into()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Read-only access to a journal of runs, by which the result of each content's first run can be
@@ -200,8 +260,14 @@ impl JournalView {
         let Some(place) = self.places.get(content) else {
             return Ok(None);
         };
-        let seen = read_whole(&self.file, *place).map_err(FileError::at("read", &self.path))?;
-        Ok(Some(seen.1))
+        let mut features = Vec::new();
+        let record = place.read(&self.file);
+        let seen = record.and_then(|record| decode(&record, *place, &mut features));
+        let (_, mut seen) = seen.map_err(FileError::at("read", &self.path))?;
+        if seen.features.is_some() {
+            seen.features = Some(Features::from_unsorted(features));
+        }
+        Ok(Some(seen))
     }
 }
 

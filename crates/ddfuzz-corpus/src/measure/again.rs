@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::contents::{Contents, Entry, PathSpool, read_entry};
 use super::gather::{self, NotRead, WAITING};
-use super::runner::{CrashSuspicion, MANY, Runner, Runners};
+use super::runner::{MANY, Runner, Runners};
 use super::{MeasureError, MeasureSettings};
 use crate::journal::{self, Observation, RecordPosition};
 use crate::{Feature, Features};
@@ -20,7 +20,7 @@ use ddfuzz_model::pool::{TaskPool, Worker, lock};
 const PROCESSES: usize = 4;
 /// Least number of inputs that are run in one process of the target (if there are so many), since
 /// starting a process costs as much as some runs.
-const FEWEST: usize = 32;
+const FEWEST: usize = 64;
 
 /// A list of inputs to run, numbered from 0.
 pub trait Inputs: Sync {
@@ -82,7 +82,7 @@ pub(super) struct RunOrder<'a> {
 
 impl<'a> RunOrder<'a> {
     /// Creates the order in which the inputs with these numbers are run. If runs share processes,
-    /// each process runs a quarter of the inputs, but at least 32 and at most 128. `needed` returns
+    /// each process runs a quarter of the inputs, but at least 64 and at most 128. `needed` returns
     /// true for an input whose run is needed; others are run only if they share a process with such
     /// an input.
     pub(super) fn of(
@@ -188,8 +188,7 @@ pub(super) fn run_in_order(
     if !order.numbers.iter().any(needed) {
         return Ok(!settings.stopped());
     }
-    let suspicion = CrashSuspicion::of(settings)?;
-    let first = Runners::take(settings, suspicion)?;
+    let first = Runners::take(settings)?;
     let parts = order.parts(first.freshness(), settings.jobs);
     let jobs = settings.jobs.clamp(1, parts.len());
     let round = RunRound {
@@ -200,7 +199,7 @@ pub(super) fn run_in_order(
     let first = Mutex::new(Some(first));
     let work = |worker: &PartWorker<'_>| {
         let first = lock(&first).take();
-        let mut runner = first.map_or_else(|| Runners::take(settings, suspicion), Ok)?;
+        let mut runner = first.map_or_else(|| Runners::take(settings), Ok)?;
         round.work(&mut runner, worker)?;
         Runners::give_back(settings, runner);
         Ok(())

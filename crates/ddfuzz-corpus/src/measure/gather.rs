@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::again::{Inputs, RunOrder, run_in_order};
 use super::contents::{ContentIndex, Contents, PathSpool, RunResults, read_entry};
-use super::runner::{CrashSuspicion, Runners};
+use super::runner::Runners;
 use super::{MeasureError, MeasureProgress, MeasureSettings, journal_of};
 use crate::ContentId;
 use crate::journal::{self, Journal, JournalIdentity, RecordPosition};
@@ -42,8 +42,7 @@ pub fn gather(
     progress: &mut dyn FnMut(&MeasureProgress),
 ) -> Result<Gathered, MeasureError> {
     let mut listing = Listing::new(roots, Some(out))?;
-    let suspicion = CrashSuspicion::of(settings)?;
-    let runner = Runners::take(settings, suspicion)?;
+    let runner = Runners::take(settings)?;
     let (places, freshness) = (runner.places(), runner.freshness());
     let not_covered = runner.not_covered();
     Runners::give_back(settings, runner);

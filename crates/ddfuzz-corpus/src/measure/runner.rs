@@ -1,8 +1,8 @@
 //! Runs contents on a started target, with an adaptive time limit, and repeats runs that were
 //! killed alone in a new process.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::{MeasureError, MeasureSettings};
@@ -24,14 +24,25 @@ const LONGEST: Duration = Duration::from_millis(100);
 /// Tells by the end of a run (exit status, signal or limit) whether it may have failed. Whether the
 /// exit statuses of a panic or of a declared crash count is set once for a target.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CrashSuspicion {
+struct CrashSuspicion {
     crash_exit: Option<i32>,
     /// Whether the exit status of a Rust panic (101) shows that a run may have failed.
     panics: bool,
 }
 
 impl CrashSuspicion {
-    pub(super) fn of(settings: &MeasureSettings<'_>) -> Result<CrashSuspicion, ExecError> {
+    /// Returns what the pool of `settings` knows of the target; without a pool, or in an empty one,
+    /// reads it from the target's program.
+    fn of(settings: &MeasureSettings<'_>) -> Result<CrashSuspicion, ExecError> {
+        let pool = settings.runners.map(|pool| &pool.suspicion);
+        if let Some(known) = pool.and_then(OnceLock::get) {
+            return Ok(*known);
+        }
+        let found = CrashSuspicion::read(settings)?;
+        Ok(pool.map_or(found, |pool| *pool.get_or_init(|| found)))
+    }
+
+    fn read(settings: &MeasureSettings<'_>) -> Result<CrashSuspicion, ExecError> {
         let crash_exit = settings.target.crash_exit;
         let triager = Triager::of_target(settings.target, settings.way)?;
         let status = Ended::Exit(ddfuzz_exec::RUST_PANIC);
@@ -55,6 +66,8 @@ pub struct Runners {
     /// An instance of the target that was started, shares its processes, and has not run anything
     /// for this pool yet; the first runner takes it.
     started: Mutex<Option<Box<dyn Executor>>>,
+    /// Which ends of runs may be crashes; set when the first instance is started.
+    suspicion: OnceLock<CrashSuspicion>,
     /// Whether some run in a process shared by many inputs was found to differ from a run of the
     /// same input in a new process.
     differed: AtomicBool,
@@ -71,19 +84,15 @@ impl Runners {
     }
 
     /// Returns a started target: one from the pool of `settings` whose runs share processes or not
-    /// as requested; if there is none, a new one, in which `suspicion` decides which runs may have
-    /// failed.
-    pub(super) fn take(
-        settings: &MeasureSettings<'_>,
-        suspicion: CrashSuspicion,
-    ) -> Result<Runner, ExecError> {
+    /// as requested; if there is none, a new one.
+    pub(super) fn take(settings: &MeasureSettings<'_>) -> Result<Runner, ExecError> {
         let started = settings.runners.and_then(|runners| {
             let mut idle = lock(&runners.idle);
             let fits = |runner: &Runner| runner.requested == settings.freshness;
             let at = idle.iter().position(fits)?;
             Some(idle.swap_remove(at))
         });
-        started.map_or_else(|| Runner::start(settings, suspicion), Ok)
+        started.map_or_else(|| Runner::start(settings), Ok)
     }
 
     /// Puts a target that is idle again back into the pool that `settings` name; does nothing if
@@ -131,10 +140,8 @@ pub(super) struct Runner {
 
 impl Runner {
     /// Starts a target for running inputs, with coverage if it reports any.
-    pub(super) fn start(
-        settings: &MeasureSettings<'_>,
-        suspicion: CrashSuspicion,
-    ) -> Result<Runner, ExecError> {
+    fn start(settings: &MeasureSettings<'_>) -> Result<Runner, ExecError> {
+        let suspicion = CrashSuspicion::of(settings)?;
         let Target { limits, .. } = settings.target;
         let mut executor = match settings.freshness {
             Freshness::Fresh => start_covered(settings.target, settings.way)?,

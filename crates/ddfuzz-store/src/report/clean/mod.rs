@@ -260,11 +260,11 @@ impl Cover {
 pub struct LibFuzzerCounts {
     /// Coverage of all inputs of the corpus that end normally together with the files that the
     /// cleanup kept, as counted by libFuzzer; null if libFuzzer could not count it. By the same
-    /// count the kept files, with those that the merge added, reach as much.
+    /// count the kept files, with those that were added for it, reach as much.
     #[serde(alias = "before")]
     pub all: Option<LibFuzzerCoverage>,
-    /// Number of files that libFuzzer's own merge added to the kept files, so that their coverage,
-    /// as libFuzzer counts it, is not less than that of the corpus.
+    /// Number of files that were added to the kept files so that their coverage, as libFuzzer counts
+    /// it, is not less than that of the corpus.
     pub added: u64,
     /// Reason why libFuzzer could not count the coverage or merge the files; null if it could.
     pub why_not: Option<String>,
