@@ -99,6 +99,50 @@ pub fn tagged_records(seed: u64, size: usize) -> Case {
     })
 }
 
+/// The length of all records, and then records of a type, a length of two bytes and a payload; one
+/// has a bad type and payload. What is no whole record is refused before any record is looked at.
+pub fn framed_records(seed: u64, count: usize) -> Case {
+    let mut random = Random::new(seed);
+    let bad = 1 + random.below(count - 2);
+    let mut all = Vec::new();
+    for nth in 0..count {
+        let length = 2 + random.below(40);
+        let mut payload = random.bytes(length);
+        if nth == bad {
+            payload[..2].copy_from_slice(&[0xde, 0xad]);
+        }
+        all.push(if nth == bad { 1 } else { 2 });
+        put(&mut all, length, 2, false);
+        all.extend(payload);
+    }
+    let mut input = b"TLV1".to_vec();
+    put(&mut input, all.len(), 4, true);
+    input.extend(all);
+    Case::new(input, |text| {
+        let is_bad =
+            |(kind, payload): &(u8, Vec<u8>)| *kind == 1 && payload.starts_with(&[0xde, 0xad]);
+        fails_if(framed(text).is_some_and(|all| all.iter().any(is_bad)))
+    })
+}
+
+/// Types and payloads of records with a length of them all; `None` if the text is not made of them.
+fn framed(text: &[u8]) -> Option<Vec<(u8, Vec<u8>)>> {
+    let mut rest = text.strip_prefix(b"TLV1")?;
+    let total = number(&mut rest, 4, true)?;
+    let mut all = Vec::new();
+    if rest.len() != total {
+        return None;
+    }
+    while let [kind, behind @ ..] = rest {
+        rest = behind;
+        let length = number(&mut rest, 2, false)?;
+        let (payload, behind) = rest.split_at_checked(length)?;
+        all.push((*kind, payload.to_vec()));
+        rest = behind;
+    }
+    Some(all)
+}
+
 /// Records of two lengths, a name and data, each padded to a multiple of four bytes; one has a bad
 /// name and begins with a certain byte twice.
 pub fn padded_records(seed: u64, records: usize) -> Case {

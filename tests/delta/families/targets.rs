@@ -1,7 +1,8 @@
 //! The target figures, each for a few seeds.
 
 use super::binary::{
-    Frame, Records, crc32, odd_hash, padded_records, protected, record_file, sum, tagged_records,
+    Frame, Records, crc32, framed_records, odd_hash, padded_records, protected, record_file, sum,
+    tagged_records,
 };
 use super::bytes::*;
 use super::count::{Case, reduce};
@@ -158,6 +159,8 @@ fn counts_and_lengths_of_records_are_kept_right() {
 fn records_that_nothing_counts_go_before_all_single_bytes_are_tried() {
     within("structured", 100, 3, |seed| tagged_records(seed, 1000));
     within("structured", 100, 3, |seed| tagged_records(seed, 4000));
+    within("full", 80, 13, |seed| framed_records(seed, 4));
+    within("full", 80, 13, |seed| framed_records(seed, 40));
     for seed in SEEDS {
         let reduced = reduce("structured", &padded_records(seed, 40));
         let (size, tests) = (reduced.text.len(), reduced.tests());

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::passes::detect::{FEWEST, HEADER, SCOPE, TYPES, frames};
 use crate::passes::field::{Checksum, Field, Form, Meaning};
 use crate::passes::protocol::Protocol;
+use crate::passes::ranges::overlap;
 
 /// Minimum number of bits that the checksums of all records must have together, for their agreement
 /// with the covered bytes not to be chance.
@@ -67,7 +68,12 @@ fn inside(text: &[u8], frame: &Protocol) -> Vec<Protocol> {
         return Vec::new();
     };
     let text = &text[..scope.end];
-    let starts = scope.start..scope.end.min(scope.start + HEADER);
+    // A checksum at the front stands before the records.
+    let is_free = |start: &usize| {
+        let mut fields = frame.fields.iter();
+        !fields.any(|field| overlap(&field.place(), &(*start..scope.end)))
+    };
+    let starts = (scope.start..scope.end.min(scope.start + HEADER)).filter(is_free);
     let found = starts.flat_map(|start| {
         let layouts = layouts(&[0, 1, 2, 4]);
         layouts.filter_map(move |layout| {
@@ -250,5 +256,40 @@ mod tests {
         assert!(!is_whole(&[&text[..], b"x"].concat()));
         // Zeros agree with everything.
         assert!(chained(&[0; 64]).is_empty());
+    }
+
+    #[test]
+    fn records_are_found_inside_of_a_length_of_them_all() {
+        let record = |payload: &[u8]| {
+            let length = (payload.len() as u16).to_le_bytes();
+            [b"t", &length[..], payload].concat()
+        };
+        let records = [
+            record(b"hello"),
+            record(b"you"),
+            record(b"all"),
+            record(b""),
+        ]
+        .concat();
+        let length = (records.len() as u32).to_be_bytes();
+        let text = [b"MAGI", &length[..], &records, b"tail"].concat();
+        let first = framed(&text).swap_remove(0);
+        assert_eq!(first.pieces, [8..16, 16..22, 22..28, 28..31]);
+        assert_eq!(first.fields.iter().map(|it| it.at).max(), Some(29));
+        let around = first.fields.iter().find(|it| it.at == 4).unwrap();
+        assert_eq!((around.form.width, around.scope.clone()), (4, 8..31));
+        // A wrong length of them all.
+        let damaged = [b"MAGI", &[0, 0, 9, 9][..], &records, b"tail"].concat();
+        assert!(framed(&damaged).is_empty());
+        // A checksum in front of the records is no part of one.
+        let sum = Checksum::Crc32.of(&records).to_be_bytes()[4..].to_vec();
+        let summed = [&length[..], &sum, &records].concat();
+        let all = framed(&summed);
+        assert!(!all.is_empty());
+        for found in all {
+            let pieces = found.pieces.iter();
+            let mut checks = found.fields.iter().filter(|it| it.at == 4);
+            assert!(checks.all(|it| pieces.clone().all(|piece| !overlap(piece, &it.place()))));
+        }
     }
 }
