@@ -31,23 +31,38 @@ pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     if work.cut("bytes", len - 1..len).await == Outcome::Fail {
         return false;
     }
-    reduce_records(work).await || reduce_frame(work).await || reduce_by_repair(work).await
+    if reduce_records(work).await {
+        return true;
+    }
+    // What looks like records may be bytes of one payload, which the frame then reduces on.
+    let has_framed = reduce_framed_records(work).await;
+    reduce_frame(work).await || has_framed || reduce_by_repair(work).await
 }
 
-/// Finds a count that is followed by as many records, records with checksums that no number counts,
-/// or records whose size together a length field states; deletes records, lowering count or length,
-/// and then deletes bytes inside of the remaining records. Returns whether such records were found.
+/// Finds a count that is followed by as many records, or records with checksums that no number
+/// counts; deletes records, lowering the count, and then deletes bytes inside of the remaining
+/// records. Returns whether such records were found.
 async fn reduce_records(work: &mut CurrentBest) -> bool {
     let counted = records(&work.text()).into_iter();
     let others = match work.is_text() {
-        true => [Vec::new(), Vec::new()],
-        false => [chained(&work.text()), framed(&work.text())],
+        true => Vec::new(),
+        false => chained(&work.text()),
     };
-    let others = others
-        .into_iter()
-        .flat_map(|it| it.into_iter().take(READINGS));
-    let readings = counted.take(READINGS).chain(others);
+    let readings = counted
+        .take(READINGS)
+        .chain(others.into_iter().take(READINGS));
     reduce_readings(work, readings.collect(), usize::MAX).await
+}
+
+/// Finds records whose size together a length field states; deletes records, lowering that length,
+/// and then deletes bytes inside of the remaining records. Returns whether such records were found.
+async fn reduce_framed_records(work: &mut CurrentBest) -> bool {
+    let readings = match work.is_text() {
+        true => Vec::new(),
+        false => framed(&work.text()),
+    };
+    let readings = readings.into_iter().take(READINGS).collect();
+    reduce_readings(work, readings, usize::MAX).await
 }
 
 /// Deletes records that no number counts and that have no checksum: each has a length, or all begin

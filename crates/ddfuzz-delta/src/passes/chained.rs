@@ -47,9 +47,10 @@ pub(super) fn unchecked(text: &[u8]) -> Vec<Protocol> {
 }
 
 /// Finds binary formats with a length field near the front of the text that states the size of all
-/// records together; the format may have a checksum of them, too. In formats whose records have a
-/// length of one byte and no checksum, there must be at least [`LEAST_UNCHECKED`] records. Formats
-/// with more records come first.
+/// records together; the format may have a checksum of them, too. Lengths of one byte often lead to
+/// the end by chance: without checksums, there must be at least [`LEAST_UNCHECKED`] such records,
+/// directly behind the length of them all, with a type of at most one byte. Formats with more
+/// records come first.
 pub(super) fn framed(text: &[u8]) -> Vec<Protocol> {
     let frames = frames(text, SCOPE).into_iter();
     let around = frames.filter(|frame| frame.fields.iter().any(|field| field.form.width > 1));
@@ -64,7 +65,7 @@ pub(super) fn framed(text: &[u8]) -> Vec<Protocol> {
 /// Finds records that fill the bytes which the length field of `frame`, its first field, counts.
 /// Returns each format with the fields of `frame` added.
 fn inside(text: &[u8], frame: &Protocol) -> Vec<Protocol> {
-    let Some(scope) = frame.fields.first().map(|length| length.scope.clone()) else {
+    let Some(scope) = frame.fields.first().map(|length| &length.scope) else {
         return Vec::new();
     };
     let text = &text[..scope.end];
