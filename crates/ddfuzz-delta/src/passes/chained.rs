@@ -79,8 +79,10 @@ fn inside(text: &[u8], frame: &Protocol) -> Vec<Protocol> {
         let layouts = layouts(&[0, 1, 2, 4]);
         layouts.filter_map(move |layout| {
             let payloads = layout.payloads(text, start)?;
-            let is_enough =
-                layout.check > 0 || layout.length.width > 1 || payloads.len() >= LEAST_UNCHECKED;
+            let is_plain = start == scope.start && layout.before <= 1 && layout.after == 0;
+            let is_enough = layout.check > 0
+                || layout.length.width > 1
+                || is_plain && payloads.len() >= LEAST_UNCHECKED;
             layout.protocol(text, payloads).filter(|_| is_enough)
         })
     });
