@@ -116,12 +116,7 @@ impl Journal {
     /// Returns the record at the position `place`: the content and number of the run, and what the
     /// run did.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
-        let mut features = Vec::new();
-        let (head, mut seen) = self.read_into(place, &mut features)?;
-        if seen.features.is_some() {
-            seen.features = Some(Features::from_unsorted(features));
-        }
-        Ok((head, seen))
+        self.read_by(place, |record| decode_whole(record, place))
     }
 
     /// Reads the record of a run at the position `place` of the journal. Returns what
@@ -135,9 +130,17 @@ impl Journal {
         place: RecordPosition,
         features: &mut Vec<Feature>,
     ) -> Result<(RecordHead, Observation), FileError> {
+        self.read_by(place, |record| decode(record, place, features))
+    }
+
+    fn read_by<T>(
+        &self,
+        place: RecordPosition,
+        decode: impl FnOnce(&[u8]) -> io::Result<T>,
+    ) -> Result<T, FileError> {
         let mut ahead = lock(&self.ahead);
         let record = ahead.read(self.file.file(), place);
-        let found = record.and_then(|record| decode(&record, place, features));
+        let found = record.and_then(|record| decode(&record));
         found.map_err(FileError::at("read", self.path()))
     }
 
@@ -163,6 +166,16 @@ fn decode(
         let why = format!("there is no whole record at byte {}", place.at);
         io::Error::new(ErrorKind::InvalidData, why)
     })
+}
+
+/// Decodes the record of a run that is stored at `place`, with its features.
+fn decode_whole(record: &[u8], place: RecordPosition) -> io::Result<(RecordHead, Observation)> {
+    let mut features = Vec::new();
+    let (head, mut seen) = decode(record, place, &mut features)?;
+    if seen.features.is_some() {
+        seen.features = Some(Features::from_unsorted(features));
+    }
+    Ok((head, seen))
 }
 
 /// Number of bytes of a journal that are read at once where records are read in their order.
@@ -260,14 +273,9 @@ impl JournalView {
         let Some(place) = self.places.get(content) else {
             return Ok(None);
         };
-        let mut features = Vec::new();
         let record = place.read(&self.file);
-        let seen = record.and_then(|record| decode(&record, *place, &mut features));
-        let (_, mut seen) = seen.map_err(FileError::at("read", &self.path))?;
-        if seen.features.is_some() {
-            seen.features = Some(Features::from_unsorted(features));
-        }
-        Ok(Some(seen))
+        let seen = record.and_then(|record| decode_whole(&record, *place));
+        Ok(Some(seen.map_err(FileError::at("read", &self.path))?.1))
     }
 }
 

@@ -57,11 +57,11 @@ async fn reduce_records(work: &mut CurrentBest) -> bool {
 /// Finds records whose size together a length field states; deletes records, lowering that length,
 /// and then deletes bytes inside of the remaining records. Returns whether such records were found.
 async fn reduce_framed_records(work: &mut CurrentBest) -> bool {
-    let readings = match work.is_text() {
-        true => Vec::new(),
-        false => framed(&work.text()),
-    };
-    let readings = readings.into_iter().take(READINGS).collect();
+    if work.is_text() {
+        return false;
+    }
+    let mut readings = framed(&work.text());
+    readings.truncate(READINGS);
     reduce_readings(work, readings, usize::MAX).await
 }
 
@@ -105,7 +105,7 @@ async fn reduce_frame(work: &mut CurrentBest) -> bool {
     let is_text = work.is_text();
     let readings = frames(&work.text(), SCOPE).into_iter();
     // In a text, a letter may equal a size by chance.
-    let meant = |frame: &Protocol| !is_text || frame.fields.iter().any(|one| one.form.width > 1);
+    let meant = |frame: &Protocol| !is_text || frame.has_wide_field();
     for mut frame in readings.filter(meant).take(READINGS).collect::<Vec<_>>() {
         if confirm_reading(work, &mut frame).await {
             ListSearch::new(work, &mut frame).reduce().await;

@@ -1,6 +1,7 @@
 //! Finds records of a binary format that no number counts: each has a length, and some formats give
 //! each a checksum, too. A length field may state the size of all of them together.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use crate::passes::detect::{FEWEST, HEADER, SCOPE, TYPES, frames};
@@ -34,16 +35,15 @@ struct Layout {
 /// has a length and a checksum, which must agree with its bytes. Formats with more records come
 /// first: those with fewer miss the first records of the text.
 pub(super) fn chained(text: &[u8]) -> Vec<Protocol> {
-    divided(text, &[1, 2, 4])
+    divided(text, 0..HEADER.min(text.len()), &[1, 2, 4], |_, _, _| true)
 }
 
 /// Finds binary formats in which at least [`LEAST_UNCHECKED`] records follow each other up to the
 /// end of the text, each with a length and without a checksum. Formats with more records come first:
 /// those with fewer are more likely chance.
 pub(super) fn unchecked(text: &[u8]) -> Vec<Protocol> {
-    let mut found = divided(text, &[0]);
-    found.retain(|protocol| protocol.pieces.len() >= LEAST_UNCHECKED);
-    found
+    let is_meant = |_, _, records| records >= LEAST_UNCHECKED;
+    divided(text, 0..HEADER.min(text.len()), &[0], is_meant)
 }
 
 /// Finds binary formats with a length field near the front of the text that states the size of all
@@ -53,12 +53,9 @@ pub(super) fn unchecked(text: &[u8]) -> Vec<Protocol> {
 /// records come first.
 pub(super) fn framed(text: &[u8]) -> Vec<Protocol> {
     let frames = frames(text, SCOPE).into_iter();
-    let around = frames.filter(|frame| frame.fields.iter().any(|field| field.form.width > 1));
-    let mut found: Vec<Protocol> = around
-        .take(FRAMES)
-        .flat_map(|it| inside(text, &it))
-        .collect();
-    found.sort_by_key(|protocol| std::cmp::Reverse(protocol.pieces.len()));
+    let around = frames.filter(Protocol::has_wide_field).take(FRAMES);
+    let mut found: Vec<Protocol> = around.flat_map(|frame| inside(text, &frame)).collect();
+    found.sort_by_key(|protocol| Reverse(protocol.pieces.len()));
     found
 }
 
@@ -68,44 +65,46 @@ fn inside(text: &[u8], frame: &Protocol) -> Vec<Protocol> {
     let Some(scope) = frame.fields.first().map(|length| &length.scope) else {
         return Vec::new();
     };
-    let text = &text[..scope.end];
     // A checksum at the front stands before the records.
     let is_free = |start: &usize| {
         let mut fields = frame.fields.iter();
         !fields.any(|field| overlap(&field.place(), &(*start..scope.end)))
     };
     let starts = (scope.start..scope.end.min(scope.start + HEADER)).filter(is_free);
-    let found = starts.flat_map(|start| {
-        let layouts = layouts(&[0, 1, 2, 4]);
-        layouts.filter_map(move |layout| {
-            let payloads = layout.payloads(text, start)?;
-            let is_plain = start == scope.start && layout.before <= 1 && layout.after == 0;
-            let is_enough = layout.check > 0
-                || layout.length.width > 1
-                || is_plain && payloads.len() >= LEAST_UNCHECKED;
-            layout.protocol(text, payloads).filter(|_| is_enough)
-        })
-    });
-    let with_frame = found.map(|mut protocol| {
+    let is_meant = |start, layout: Layout, records| {
+        let is_plain = start == scope.start && layout.before <= 1 && layout.after == 0;
+        layout.check > 0 || layout.length.width > 1 || is_plain && records >= LEAST_UNCHECKED
+    };
+    let mut found = divided(&text[..scope.end], starts, &[0, 1, 2, 4], is_meant);
+    for protocol in &mut found {
         protocol.fields.extend(frame.fields.iter().cloned());
         // The order of correction: lengths, and checksums from inside to outside.
         protocol.fields.sort_by_key(|field| match field.meaning {
             Meaning::Length | Meaning::Count => 0,
             Meaning::Check(_) => 1 + field.scope.len(),
         });
-        protocol
-    });
-    with_frame.collect()
+    }
+    found
 }
 
-/// Finds binary formats in which records follow each other up to the end of the text, with checksums
-/// of one of the widths `checks`, in bytes. Those with more records come first.
-fn divided(text: &[u8], checks: &'static [usize]) -> Vec<Protocol> {
-    let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
-        .flat_map(|start| layouts(checks).map(move |layout| (start, layout)))
-        .filter_map(|(start, layout)| layout.protocol(text, layout.payloads(text, start)?))
-        .collect();
-    found.sort_by_key(|protocol| std::cmp::Reverse(protocol.pieces.len()));
+/// Finds binary formats in which records follow each other from one of the offsets `starts` up to
+/// the end of the text, with checksums of one of the widths `checks`, in bytes. `is_meant` gets the
+/// offset, the layout and the number of records, and tells whether they may be no chance. Formats
+/// with more records come first.
+fn divided(
+    text: &[u8],
+    starts: impl Iterator<Item = usize>,
+    checks: &'static [usize],
+    is_meant: impl Fn(usize, Layout, usize) -> bool,
+) -> Vec<Protocol> {
+    let tried = starts.flat_map(|start| layouts(checks).map(move |layout| (start, layout)));
+    let found = tried.filter_map(|(start, layout)| {
+        let payloads = layout.payloads(text, start)?;
+        let is_meant = is_meant(start, layout, payloads.len());
+        is_meant.then(|| layout.protocol(text, payloads))?
+    });
+    let mut found: Vec<Protocol> = found.collect();
+    found.sort_by_key(|protocol| Reverse(protocol.pieces.len()));
     found
 }
 

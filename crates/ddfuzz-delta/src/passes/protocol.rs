@@ -23,6 +23,11 @@ pub(super) struct Protocol {
 }
 
 impl Protocol {
+    /// Returns true if a field has more than one byte: a single byte often equals a size by chance.
+    pub fn has_wide_field(&self) -> bool {
+        self.fields.iter().any(|field| field.form.width > 1)
+    }
+
     fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
         union(
             cuts.iter()
