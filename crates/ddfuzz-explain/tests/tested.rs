@@ -19,6 +19,16 @@ fn at_line(all: &[SuspectRecord], line: u64) -> Option<&SuspectRecord> {
     all.iter().find(|it| it.place[0].line == Some(line))
 }
 
+/// A mutant with `change` of the statement that has the text `statement` in a test program is among
+/// those at which to look first, and tested.
+fn assert_change_is_tested(it: &Explanation, program: &str, statement: &str, change: &str) {
+    let text = story::text(it);
+    let wrong = line_of(program, statement);
+    let named = at_line(&it.look_first, wrong).unwrap_or_else(|| panic!("{text}"));
+    let why = format!("with {change} the run does not fail, and");
+    assert!(named.tested && named.why.starts_with(&why), "{text}");
+}
+
 /// Whether the text calls each statement at which to look first what it is: tested, or a suspicion.
 fn is_told(it: &Explanation) -> bool {
     let text = story::text(it);
@@ -61,11 +71,8 @@ fn a_range_that_is_too_large_is_named_by_the_number_that_it_should_not_have() {
     );
     asked.wrong = Some(Pattern::new("short 144").unwrap());
     let it = explain(&asked).unwrap();
-    let text = story::text(&it);
-    let range = line_of("widths.c", "offset <= 0xff");
-    let named = at_line(&it.look_first, range).unwrap_or_else(|| panic!("{text}"));
-    let change = "with another number to compare with the run does not fail, and";
-    assert!(named.tested && named.why.starts_with(change), "{text}");
+    let change = "another number to compare with";
+    assert_change_is_tested(&it, "widths.c", "offset <= 0xff", change);
 }
 
 #[test]
@@ -74,11 +81,7 @@ fn another_variable_of_the_same_type_is_tried_wherever_it_is_used() {
     let mut asked = request(target, b"a b 5\n", Some(b"a a 5\n"));
     asked.wrong = Some(Pattern::new("(?m)^b 0$").unwrap());
     let it = explain(&asked).unwrap();
-    let text = story::text(&it);
-    let wrong = line_of("moved_to.c", "not to");
-    let named = at_line(&it.look_first, wrong).unwrap_or_else(|| panic!("{text}"));
-    let change = "with another variable the run does not fail, and";
-    assert!(named.tested && named.why.starts_with(change), "{text}");
+    assert_change_is_tested(&it, "moved_to.c", "not to", "another variable");
 }
 
 #[test]
