@@ -154,8 +154,14 @@ fn runs_of_several_workers_share_a_directory_one_at_a_time() {
 #[test]
 fn a_file_cannot_grow_beyond_the_limit() {
     let program = compile("hostile", &[]);
+    // Small, so that writing it takes little of the CPU time that a run has.
+    let mut target = target(&program);
+    target.limits.file_size = 4 << 20;
     for way in WAYS {
-        let ended = executor(&program, way).run(b"bigfile\n").unwrap().ended;
+        let mut executor = start(&target, Some(way), Freshness::Shared)
+            .unwrap()
+            .executor;
+        let ended = executor.run(b"bigfile\n").unwrap().ended;
         assert_eq!(ended, Ended::Signal(libc::SIGXFSZ), "{way}");
     }
 }
