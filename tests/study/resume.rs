@@ -131,5 +131,7 @@ fn a_study_is_resumed_as_what_it_is_or_not_at_all() {
     for with in ["zap --freeze-start", "--resume", "--freeze-start --resume"] {
         let result = lab.revisit(&format!("{words} {with}")).json();
         assert_eq!(result["runs"], 10, "{with}: {result}");
+        // None is named, so they are those of the study and not all of the default list.
+        assert_eq!(result["utilities"].as_array().unwrap().len(), 1, "{result}");
     }
 }

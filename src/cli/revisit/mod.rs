@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::campaign::generator::Preset;
-use crate::campaign::study::{StudyRequest, StudySettings, StudySummary};
+use crate::campaign::study::{RequestedUtilities, StudyRequest, StudySettings, StudySummary};
 use crate::campaign::{CampaignError, new_study, study};
 use crate::cli::campaign_args::{MinimizationArgs, read_known_and_against};
 use crate::cli::revisit::reports::{CompareArgs, Studied, StudyReportArgs};
@@ -273,7 +273,7 @@ pub struct RevisitArgs {
     #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub(super) known: Option<PathBuf>,
     /// Continue the study in the output directory, with its --seed, --list, --preset, --shard,
-    /// --channel, --freeze-start and --max-len, which need not be given again
+    /// --channel, --freeze-start, --max-len and utilities, which need not be given again
     #[arg(long)]
     pub(super) resume: bool,
     /// Let runs of a utility that share a process also share the random numbers, the times and the
@@ -324,7 +324,8 @@ impl FromStr for Shard {
 impl RevisitArgs {
     /// Returns these options, in which `--max-len`, `--list`, `--preset`, `--shard`, `--channel` and
     /// `--freeze-start` have the values of the study that `--resume` continues. Fails if the user
-    /// gave one of them another value.
+    /// gave one of them another value. The utilities are those of its last call, unless the user
+    /// gave others.
     pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
         // What is wrong with the directory is said when it is opened to be written.
         let so_far = match self.resume {
@@ -348,9 +349,35 @@ impl RevisitArgs {
         let some = |channels: Vec<String>| (!channels.is_empty()).then_some(channels);
         let channels = self.same("--channel", some(self.channels()), some(was.channels))?;
         self.channel = channels.unwrap_or_default();
+        if let Some(was) = was.utilities {
+            let requested = self.requested().or(was);
+            self.request(requested);
+        }
         let [now, was] = [self.freeze_start, was.freeze_start].map(|it| it.then_some(()));
         self.freeze_start = self.same("--freeze-start", now, was)?.is_some();
         Ok(self)
+    }
+
+    /// Returns which utilities these options ask for.
+    pub(super) fn requested(&self) -> RequestedUtilities {
+        RequestedUtilities {
+            names: self.utilities.clone(),
+            packages: self.package.clone(),
+            unlisted: self.unlisted,
+            installed: self.installed,
+            skip: self.skip.clone(),
+            allow: self.allow.clone(),
+        }
+    }
+
+    /// Sets the options that say which utilities are asked for.
+    fn request(&mut self, requested: RequestedUtilities) {
+        self.utilities = requested.names;
+        self.package = requested.packages;
+        self.unlisted = requested.unlisted;
+        self.installed = requested.installed;
+        self.skip = requested.skip;
+        self.allow = requested.allow;
     }
 
     /// Returns the values of `--channel` (channels by which utilities get their input), sorted and

@@ -45,12 +45,7 @@ pub(super) fn select_utilities(
     let list = read_list(args)?;
     tell_invalid_lines(&list, output);
     let selection = Selection {
-        names: args.utilities.clone(),
-        packages: args.package.clone(),
-        unlisted: args.unlisted,
-        installed: args.installed,
-        skip: args.skip.clone(),
-        allow: args.allow.clone(),
+        requested: args.requested(),
         channels: args.channel.clone(),
         path: searched_folders(),
         list,
@@ -256,6 +251,7 @@ pub(super) fn settings(
             shard: args.shard.map(|shard| (shard.part, shard.of)),
             max_len: args.max_len.unwrap_or(DEFAULT_MAX_LEN),
             channels: args.channels(),
+            utilities: Some(args.requested()),
         },
         time: args.time,
         deadline: Deadline::default(),

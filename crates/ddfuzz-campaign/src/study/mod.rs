@@ -17,4 +17,4 @@ pub use engine::{StudySettings, run};
 pub use plan::{Call, StudyInput, StudyPlan};
 pub(crate) use state::StudyState;
 pub use state::{StudyRequest, StudySummary};
-pub use utility::{Invocation, RunEnvironment, Selection, SkipReason, Utility};
+pub use utility::{Invocation, RequestedUtilities, RunEnvironment, Selection, SkipReason, Utility};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::fuzzing::Hangs;
-use super::utility::Utility;
+use super::utility::{RequestedUtilities, Utility};
 use crate::campaign_state::Checkpoint;
 use ddfuzz_exec::Way;
 use ddfuzz_model::files::OsText;
@@ -242,7 +242,7 @@ impl StudySummary {
 }
 
 /// What the user asked for when a study began. Calls that resume the study have to ask for the
-/// same; each call of ddfuzz chooses its own utilities and number of runs.
+/// same; but each call of ddfuzz may choose other utilities, and its own number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRequest {
     /// File of the list of utilities, as the user named it; `None` for the bundled list.
@@ -260,6 +260,9 @@ pub struct StudyRequest {
     /// Whether runs that share a process also share what the program reads before its input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub freeze_start: bool,
+    /// The utilities of the last call; `None` in states written by older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilities: Option<RequestedUtilities>,
 }
 
 impl StudyRequest {

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::list::extensions::extensions;
 use super::list::{List, Listed, deny, installed};
 use ddfuzz_exec::{
@@ -228,11 +230,10 @@ fn is_interactive_only(
     Ok(fails && run.read == Some(0))
 }
 
-/// Which utilities the user wants to study, and how they may be called.
-#[derive(Clone, Debug, Default)]
-pub struct Selection {
-    /// List of utilities with their invocations, from which the user selects.
-    pub list: List,
+/// Which utilities the user asks for: by name, by package or all of a list, and which of them are
+/// left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedUtilities {
     /// Names or paths of the utilities that the user selects; if this and `packages` are empty, all
     /// utilities of the list are selected.
     pub names: Vec<String>,
@@ -246,6 +247,35 @@ pub struct Selection {
     pub skip: Vec<String>,
     /// Names of utilities that are run although they could do harm.
     pub allow: Vec<String>,
+}
+
+impl RequestedUtilities {
+    /// Returns these, in which what the user does not say is as in `was`, the request of an earlier
+    /// call. Names, packages and programs in no list count as one: whoever gives one of them asks
+    /// for other utilities.
+    pub fn or(mut self, was: RequestedUtilities) -> RequestedUtilities {
+        if self.names.is_empty() && self.packages.is_empty() && !self.unlisted {
+            (self.names, self.packages) = (was.names, was.packages);
+            self.unlisted = was.unlisted;
+        }
+        self.installed |= was.installed;
+        if self.skip.is_empty() {
+            self.skip = was.skip;
+        }
+        if self.allow.is_empty() {
+            self.allow = was.allow;
+        }
+        self
+    }
+}
+
+/// Which utilities the user wants to study, and how they may be called.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// List of utilities with their invocations, from which the user selects.
+    pub list: List,
+    /// What the user selects of it, and besides it.
+    pub requested: RequestedUtilities,
     /// Channels by which inputs may reach a utility (`stdin`, `file`, `cp`, `two_files`, `pty`);
     /// empty means all.
     pub channels: Vec<String>,
@@ -261,43 +291,41 @@ impl Selection {
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
         let mut utilities = Vec::new();
-        for name in self.requested() {
+        for name in self.names() {
             let place = seen.len() as u64;
-            if !seen.insert(name.clone()) || self.skip.contains(&name) {
+            if !seen.insert(name.clone()) || self.requested.skip.contains(&name) {
                 continue;
             }
             let utility = Utility {
                 place,
                 ..self.utility(&name)
             };
-            if utility.path.is_some() || !self.installed {
+            if utility.path.is_some() || !self.requested.installed {
                 utilities.push(utility);
             }
         }
         utilities
     }
 
-    fn requested(&self) -> Vec<String> {
-        let mut requested = self.names.clone();
-        for package in &self.packages {
+    fn names(&self) -> Vec<String> {
+        let mut names = self.requested.names.clone();
+        for package in &self.requested.packages {
             let listed = self
                 .lines()
                 .filter(|line| line.package.as_ref() == Some(package));
-            requested.extend(listed.map(|line| line.utility.clone()));
+            names.extend(listed.map(|line| line.utility.clone()));
             let programs = installed::programs_of(package);
-            requested.extend(programs.iter().filter_map(|program| file_name(program)));
+            names.extend(programs.iter().filter_map(|program| file_name(program)));
         }
-        if self.names.is_empty() && self.packages.is_empty() {
-            requested.extend(self.lines().map(|line| line.utility.clone()));
+        if self.requested.names.is_empty() && self.requested.packages.is_empty() {
+            names.extend(self.lines().map(|line| line.utility.clone()));
         }
-        if self.unlisted {
+        if self.requested.unlisted {
             let programs = installed::installed();
-            let names = programs
-                .iter()
-                .filter_map(|program| file_name(&program.path));
-            requested.extend(names);
+            let programs = programs.iter();
+            names.extend(programs.filter_map(|program| file_name(&program.path)));
         }
-        requested
+        names
     }
 
     /// Returns all valid lines of the list of utilities: those that are run first, then denied
@@ -383,7 +411,7 @@ impl Selection {
         path: Option<&Path>,
         words: &[OsString],
     ) -> Option<&'static str> {
-        if self.allow.iter().any(|allowed| allowed == name) {
+        if self.requested.allow.iter().any(|allowed| allowed == name) {
             return None;
         }
         deny::reason(name, words).or_else(|| {
@@ -445,9 +473,12 @@ mod tests {
     fn the_position_of_a_utility_does_not_depend_on_others_that_are_left_out() {
         let names = ["no-such-utility", "ls", "no-such-utility", "sh"];
         let selection = Selection {
-            names: names.map(str::to_owned).to_vec(),
-            installed: true,
-            skip: vec!["ls".to_owned()],
+            requested: RequestedUtilities {
+                names: names.map(str::to_owned).to_vec(),
+                installed: true,
+                skip: vec!["ls".to_owned()],
+                ..RequestedUtilities::default()
+            },
             path: vec!["/bin".into()],
             ..Selection::default()
         };
