@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 use crate::bugs::first_of_each_route;
 use crate::builds::{
-    Build, GCC_O0, GCC_O2, LOOPING, RUST_RELEASE, RUST_STRIPPED, SPINNING, STRIPPED, Source,
+    Build, GCC_O2, LOOPING, RUST_RELEASE, RUST_STRIPPED, SPINNING, STRIPPED, Source,
 };
 use crate::runs::{Canary, looping, tight, way_of};
 
@@ -99,12 +99,10 @@ fn hangs_keep_their_groups_beside_a_busy_program_on_the_same_processor() {
     let [looping, spinning] = [&LOOPING[0], &SPINNING[0]];
     // What nothing disturbs.
     let optimized = named(&GCC_O2, looping, tight());
-    let plain = named(&GCC_O0, looping, tight());
     let released = named(&RUST_RELEASE, spinning, tight());
     let _hog = Hog::start();
     let [short, long] = LIMITS;
     assert_eq!(unsteady(looping, &optimized, &STRIPPED, short), NONE);
     assert_eq!(unsteady(looping, &optimized, &GCC_O2, long), NONE);
-    assert_eq!(unsteady(looping, &plain, &GCC_O0, short), NONE);
     assert_eq!(unsteady(spinning, &released, &RUST_STRIPPED, long), NONE);
 }

@@ -55,11 +55,11 @@ fn a_killed_study_comes_to_the_same_end() {
 
 #[test]
 fn what_is_slow_and_what_hangs_does_not_depend_on_kills() {
-    let words = "dozes --channel stdin --runs 192 --seed 8 -q --timeout 50ms --minimize off";
+    let words = "dozes --channel stdin --runs 128 --seed 8 -q --timeout 50ms --minimize off";
     let lab = Lab::with(&["dozes"]);
     let said = lab.revisit(&format!("{words} -o whole"));
     assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
-    let seconds = [3, 5].map(Duration::from_secs);
+    let seconds = [2, 3].map(Duration::from_secs);
     if !(seconds.iter()).any(|delay| kill_after(&lab, words, "parts", *delay)) {
         lab.revisit(&format!("{words} -o parts --resume"));
     }

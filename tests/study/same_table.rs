@@ -40,7 +40,7 @@ fn tables_and_groups_do_not_depend_on_workers() {
 fn what_is_slow_and_what_hangs_does_not_depend_on_workers() {
     let lab = Lab::with(&["dozes"]);
     let table = |jobs: u32| {
-        let words = "dozes --channel stdin --runs 192 --seed 8 --timeout 50ms --minimize off";
+        let words = "dozes --channel stdin --runs 128 --seed 8 --timeout 50ms --minimize off";
         let said = lab.revisit(&format!("{words} --jobs {jobs} --json -o by{jobs}"));
         let dozes = utility(&said.json(), "dozes").clone();
         (dozes["hangs"].clone(), dozes["channels"].clone())

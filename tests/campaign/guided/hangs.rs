@@ -133,7 +133,7 @@ fn a_slow_run_that_ends_is_no_hang_and_what_it_reaches_is_kept() {
     }
     std::fs::create_dir(desk.file("seeds")).unwrap();
     desk.write("seeds/a", "aaa?!aaa");
-    let words = "run --json --seed 1 --max-len 16 --jobs 1 --runs 3000 --timeout 0.5 --minimize off -o out \
+    let words = "run --json --seed 1 --max-len 16 --jobs 1 --runs 1500 --timeout 0.3 --minimize off -o out \
                  --seeds seeds -- ./loops";
     desk.call(words).exits(0);
     let slow = |hang: &Value| hang.to_string().contains("\"slow\"");
