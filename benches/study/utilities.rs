@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use ddfuzz::campaign::study::list::{List, installed};
-use ddfuzz::campaign::study::{RunEnvironment, Selection, StudyPlan, Utility};
+use ddfuzz::campaign::study::{RequestedUtilities, RunEnvironment, Selection, StudyPlan, Utility};
 use ddfuzz::exec::{ExecError, Freshness, Limits, Sandbox, Target, Way, start};
 
 use crate::cost;
@@ -40,7 +40,10 @@ impl Row {
 pub fn measure(runs: usize, most: usize) -> Vec<Row> {
     let selection = Selection {
         list: List::debian(),
-        installed: true,
+        requested: RequestedUtilities {
+            installed: true,
+            ..RequestedUtilities::default()
+        },
         ..Selection::default()
     };
     let mut utilities = selection.utilities();
