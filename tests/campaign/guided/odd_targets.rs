@@ -60,7 +60,7 @@ fn one_that_hangs_on_every_input_ends_after_its_runs() {
     for built in [Built::Harness, Built::Afl] {
         let desk = Desk::new();
         let body = "for (;;) place++;";
-        let Some(said) = run(&desk, built, body, "--jobs 2 --runs 8 --timeout 60ms") else {
+        let Some(said) = run(&desk, built, body, "--jobs 2 --runs 8 --timeout 30ms") else {
             return;
         };
         let result = said.exits(0).json();
