@@ -34,6 +34,19 @@ impl RevisitArgs {
         limits.memory = self.memory.unwrap_or(limits.memory);
         limits
     }
+
+    /// Returns what these options ask a study for, as calls that resume it read it.
+    fn asked(&self) -> StudyRequest {
+        StudyRequest {
+            freeze_start: self.freeze_start,
+            list: self.list.as_ref().map(OsText::from),
+            preset: self.preset.map(|preset| preset.to_string()),
+            shard: self.shard.map(|shard| (shard.part, shard.of)),
+            max_len: self.max_len.unwrap_or(DEFAULT_MAX_LEN),
+            channels: self.channels(),
+            utilities: Some(self.requested()),
+        }
+    }
 }
 
 /// Selects the utilities of a study by the options, and sets the number of runs of each; prints the
@@ -244,15 +257,7 @@ pub(super) fn settings(
                 .flat_map(|preset| preset.inputs(seed))
                 .collect(),
         },
-        asked: StudyRequest {
-            freeze_start: args.freeze_start,
-            list: args.list.as_ref().map(OsText::from),
-            preset: args.preset.map(|preset| preset.to_string()),
-            shard: args.shard.map(|shard| (shard.part, shard.of)),
-            max_len: args.max_len.unwrap_or(DEFAULT_MAX_LEN),
-            channels: args.channels(),
-            utilities: Some(args.requested()),
-        },
+        asked: args.asked(),
         time: args.time,
         deadline: Deadline::default(),
         jobs,
