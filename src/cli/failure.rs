@@ -417,7 +417,11 @@ impl From<MinimizeError> for Failure {
     fn from(error: MinimizeError) -> Failure {
         match error {
             MinimizeError::NotFailing { .. } => Failure::new(Exit::Baseline, "not-failing", &error)
-                .hint("give an input that crashes the target every time"),
+                .hint(
+                    "give an input that crashes the target every time, also without randomized addresses \
+                     (`setarch -R PROGRAM`); a build with -fsanitize=address shows more of the crashes that \
+                     depend on addresses",
+                ),
             MinimizeError::Alternating { .. } => {
                 Failure::new(Exit::Baseline, "not-reproducible", &error).hint(
                     "make the test give the same outcome for the same input, independent of earlier calls",

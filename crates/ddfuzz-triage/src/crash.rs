@@ -13,6 +13,7 @@ use crate::normalise::Normalised;
 use crate::reported_object::{Object, object};
 use crate::severity::severity;
 use crate::snapshot::{End, Event, RawFrame, Snapshot, Trust};
+use crate::triager::TRIES;
 use crate::{Class, Key, Symbolizer, stable_key};
 use ddfuzz_exec::{Ended, Limits, TargetRecord, Way};
 use ddfuzz_model::files::Base64;
@@ -179,6 +180,12 @@ impl Crash {
     /// none.
     pub fn campaign(&self) -> Option<&str> {
         self.found.as_ref().and_then(Found::campaign)
+    }
+
+    /// Returns true if only the last of each few runs that triage makes of an input has crashed: it
+    /// is the one with randomized addresses.
+    pub fn came_with_random_addresses(&self) -> bool {
+        self.hits == 1 && self.tries.is_multiple_of(TRIES)
     }
 
     /// Returns a copy of the crash record which says that the campaign `id` has run the user's file

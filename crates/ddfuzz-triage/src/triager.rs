@@ -28,7 +28,7 @@ use ddfuzz_exec::{
 
 /// Maximum number of times that triage runs an input; an input that crashes in none of these runs
 /// counts as flaky.
-const TRIES: u32 = 3;
+pub(crate) const TRIES: u32 = 3;
 
 /// Settings of a `Triager`: how crash keys are computed, and whether leaks are searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]

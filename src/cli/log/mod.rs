@@ -345,7 +345,7 @@ fn verdict(proven: &Proven, still: Option<String>) -> String {
             "best-so-far is verified: the result fails".to_owned()
         }
         (true, ..) => format!(
-            "{claim} is verified: the result fails, and after any single removal it no longer fails ({of} tested)"
+            "{claim} is verified: the result fails, and after any single removal it no longer fails in this way ({of} tested)"
         ),
         (false, Some(still), _) => format!("{claim} is refuted: {still}"),
         (false, None, Outcome::Fail) => {

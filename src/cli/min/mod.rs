@@ -215,6 +215,13 @@ impl MinScreen<'_> {
     fn say_crash(&self, crash: &Crash, way: Way) {
         self.screen
             .say(&format!("{}, executed by {way}", holding(crash)));
+        if crash.came_with_random_addresses() {
+            self.screen.say(&format!(
+                "warning: of {} runs only the last crashed, which had randomized addresses; the search \
+                 makes its runs without, and may not see the crash",
+                crash.tries
+            ));
+        }
     }
 
     /// Sets in `record` the file of each slip (another crash, found while `result` was minimized).
