@@ -63,7 +63,7 @@ impl Region {
     /// Checks whether the code at `address` belongs to a runtime (C library, sanitizer).
     pub(crate) fn is_runtime(&self, address: u64) -> bool {
         let offset = address.wrapping_sub(self.bias);
-        self.runtime || self.module.linked.containing(offset).is_some()
+        self.runtime || self.module.linked.contains(offset)
     }
 }
 
