@@ -284,6 +284,9 @@ impl KnownLanguage {
             return None;
         }
         let grammar = TreeSitter::new(self)?;
+        if evidence == Evidence::Text && begins_with_errors(&grammar, text) {
+            return None;
+        }
         let (mut misfit, mut errors) = (0, 0);
         let mut kinds = Vec::new();
         let mut named = 0;
@@ -328,6 +331,29 @@ const PRIMITIVE_TYPES: [&str; 21] = [
     "nullptr", "ptrdiff", "size", "ssize", "str", "u", "uint", "uintptr", "usize", "void",
 ];
 
+/// Numbers of bytes at the beginning of a text that are parsed before the whole text is.
+const BEGINNINGS: [usize; 3] = [512, 2048, 8192];
+/// Returns how many syntax errors the beginning of a text of `size` bytes may have: more than the
+/// whole text may have, and some that are there only because the text is cut off.
+const fn most_errors_of_beginning(size: usize) -> usize {
+    8 + size / 100
+}
+
+/// Returns true if the beginning of `text` has so many syntax errors that the text does not fit the
+/// grammar. A parser takes long for each error, and most texts are in no language.
+fn begins_with_errors(grammar: &TreeSitter, text: &[u8]) -> bool {
+    let parts = BEGINNINGS.iter().filter(|part| *part * 2 <= text.len());
+    let mut parts = parts.filter_map(|part| grammar.tree(&text[..*part]));
+    parts.any(|tree| {
+        let mut errors = 0;
+        visit(&tree, &mut |node, depth| {
+            errors += usize::from(node.is_error());
+            depth <= DEEPEST && errors <= most_errors_of_beginning(text.len())
+        });
+        errors > most_errors_of_beginning(text.len())
+    })
+}
+
 /// Checks whether a syntax node is a keyword of the text or a built-in type. A text without any
 /// keyword is not taken for a language, because in many languages mere words and brackets are valid
 /// calls.
@@ -365,6 +391,51 @@ fn misfit_of(error: Node<'_>, text: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_words_and_signs_are_in_no_language() {
+        let lines = |seed: usize| -> String {
+            let line = |at: usize| {
+                let word = |from: usize| -> String {
+                    let letters = (0..from % 9 + 1).map(|nth| (from * 31 + nth * nth * 7) % 26);
+                    letters
+                        .map(|letter| (b'a' + letter as u8) as char)
+                        .collect()
+                };
+                format!(
+                    "{}{} {},\n",
+                    ["=", "+", "-", "?"][at % 4],
+                    word(at * 5),
+                    word(at * seed)
+                )
+            };
+            (0..400).map(line).collect()
+        };
+        for seed in [3, 7, 11] {
+            let text = format!("if {}", lines(seed));
+            assert!(KnownLanguage::of(text.as_bytes()).is_none());
+            let python = KnownLanguage::named("python").unwrap();
+            assert!(python.may_have_keyword(text.as_bytes()));
+            let grammar = TreeSitter::new(python).unwrap();
+            assert!(begins_with_errors(&grammar, text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn only_words_of_a_language_make_a_text_one_of_it() {
+        let of = |text: &str| KnownLanguage::of(text.as_bytes()).map(KnownLanguage::name);
+        let calls: String = (0..40)
+            .map(|at| format!("f{at}(a[{at}], \"b\", {at} + 1);\n"))
+            .collect();
+        assert_eq!(of(&calls), None);
+        let program = format!("uint8_t g(size_t a) {{\n{calls}return a ? 1 : -2.0;\n}}\n");
+        assert_eq!(of(&program), Some("c"));
+        let c = KnownLanguage::named("c").unwrap();
+        assert!(!c.may_have_keyword(calls.as_bytes()));
+        for word in ["int8_t", "max_align_t", "struct", "x=sizeof(y)", "1else"] {
+            assert!(c.may_have_keyword(word.as_bytes()), "{word}");
+        }
+    }
 
     #[test]
     fn a_long_line_of_json_is_json() {

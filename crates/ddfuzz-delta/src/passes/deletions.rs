@@ -276,3 +276,69 @@ impl RunSearch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Full, Rule, Search, document::Structure};
+
+    #[test]
+    fn only_what_has_changed_is_tried_again() {
+        let vain = |text: &[u8]| VainRuns {
+            text: Some(text.into()),
+        };
+        assert_eq!(VainRuns::default().changed_in(b"abcd"), 0..4);
+        assert_eq!(vain(b"abcd").changed_in(b"abcd"), 4..4);
+        assert_eq!(vain(b"abcd").changed_in(b"abxd"), 2..3);
+        assert_eq!(vain(b"abcd").changed_in(b"xbcy"), 0..4);
+        assert_eq!(vain(b"abcd").changed_in(b"abd"), 2..2);
+        assert_eq!(vain(b"aaaa").changed_in(b"aa"), 2..2);
+        assert_eq!(vain(b"ab").changed_in(b"abab"), 2..4);
+    }
+
+    /// Fails if a body is as long as the sixth byte says, in a code of its own, whatever follows.
+    fn has_whole_body(text: &[u8]) -> bool {
+        const HEAD: [u8; 5] = [0x91, 0x05, 0xf3, 0x88, 0x17];
+        let Some((head, [code, body @ ..])) = text.split_at_checked(HEAD.len()) else {
+            return false;
+        };
+        let wanted = 40 + usize::from(*code ^ 0x5a) % 64;
+        let is_kept = |at: usize| at % 3 > 0 || body[at] == (at * 37 + 129) as u8;
+        *head == HEAD && body.len() >= wanted && (0..40).all(is_kept)
+    }
+
+    /// Returns how many tests of runs the search makes between two others that succeed, and the
+    /// size of the result.
+    fn runs_of(structure: Structure) -> (Vec<usize>, usize) {
+        let mut input = vec![0x91, 0x05, 0xf3, 0x88, 0x17, 0x5a ^ 30];
+        input.extend((0..300).map(|at| (at * 37 + 129) as u8));
+        let mut search = Full::structured(&input, structure);
+        let (mut best, mut text) = (input.clone(), Vec::new());
+        let mut rounds = vec![0];
+        while let Some(candidate) = search.next() {
+            candidate.write_into(&input, &best, &mut text);
+            let is_of_runs = candidate.rule == Rule::Pass("runs");
+            *rounds.last_mut().unwrap() += usize::from(is_of_runs);
+            let fails = has_whole_body(&text);
+            if fails {
+                best.clone_from(&text);
+                if !is_of_runs && *rounds.last().unwrap() > 0 {
+                    rounds.push(0);
+                }
+            }
+            search.tell(if fails { Outcome::Fail } else { Outcome::Pass });
+        }
+        (rounds, best.len())
+    }
+
+    #[test]
+    fn runs_are_tried_in_full_once() {
+        let (_, size) = runs_of(Structure::Unknown);
+        let (rounds, same) = runs_of(Structure::Binary);
+        assert_eq!((size, same), (72, 72));
+        let [first, second] = rounds[..] else {
+            panic!("{rounds:?}");
+        };
+        assert!(second < first / 2, "{rounds:?}");
+    }
+}

@@ -187,10 +187,12 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     let by_lines =
         by_words && (delete_whole_lines(&mut work).await || delete_after_cut(&mut work).await);
     let fewest = if by_lines { 1 } else { FEWEST_PAIRS };
+    // Searches that are replayed from logs without a structure do not know newer rules.
+    let is_replayable = matches!(known, Structure::Unknown);
     // A binary frame may contain a text.
     let structured = contained
         || work.is_text() && structure(&mut work, fewest).await
-        || plan == Plan::Rewrite && binary(&mut work).await;
+        || plan == Plan::Rewrite && binary(&mut work, is_replayable).await;
     if by_words {
         shorten_names(&mut work).await;
         reduce_lines(&mut work).await;
@@ -203,8 +205,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
         _ => plan,
     };
     let with_runs = plan == Plan::Rewrite && !contained;
-    // Searches that are replayed from logs without a structure do not know short sweeps.
-    let is_dense = with_runs && !matches!(known, Structure::Unknown) && !work.is_text();
+    let is_dense = with_runs && !is_replayable && !work.is_text();
     let rounds = Rounds {
         plan,
         bytes: SingleBytes {
