@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use tree_sitter::{Language, Node};
 
@@ -331,8 +332,13 @@ const PRIMITIVE_TYPES: [&str; 21] = [
     "nullptr", "ptrdiff", "size", "ssize", "str", "u", "uint", "uintptr", "usize", "void",
 ];
 
-/// Numbers of bytes at the beginning of a text that are parsed before the whole text is.
-const BEGINNINGS: [usize; 3] = [512, 2048, 8192];
+/// Sizes, in bytes, of texts of which the beginning is parsed before the whole is. Of larger texts,
+/// which may have more errors, the beginning hardly ever tells.
+const WITH_BEGINNING: RangeInclusive<usize> = 1 << 10..=5000;
+/// Minimum size, in bytes, of the beginning of a text that is parsed before the whole is; of larger
+/// texts, that is a quarter.
+const BEGINNING: usize = 512;
+
 /// Returns how many syntax errors the beginning of a text of `size` bytes may have: more than the
 /// whole text may have, and some that are there only because the text is cut off.
 const fn most_errors_of_beginning(size: usize) -> usize {
@@ -340,18 +346,22 @@ const fn most_errors_of_beginning(size: usize) -> usize {
 }
 
 /// Returns true if the beginning of `text` has so many syntax errors that the text does not fit the
-/// grammar. A parser takes long for each error, and most texts are in no language.
+/// grammar. A parser takes long for each error, and lines of random words have many.
 fn begins_with_errors(grammar: &TreeSitter, text: &[u8]) -> bool {
-    let parts = BEGINNINGS.iter().filter(|part| *part * 2 <= text.len());
-    let mut parts = parts.filter_map(|part| grammar.tree(&text[..*part]));
-    parts.any(|tree| {
-        let mut errors = 0;
-        visit(&tree, &mut |node, depth| {
-            errors += usize::from(node.is_error());
-            depth <= DEEPEST && errors <= most_errors_of_beginning(text.len())
-        });
-        errors > most_errors_of_beginning(text.len())
-    })
+    if !WITH_BEGINNING.contains(&text.len()) {
+        return false;
+    }
+    let beginning = &text[..BEGINNING.max(text.len() / 4)];
+    let most = most_errors_of_beginning(text.len());
+    let Some(tree) = grammar.tree(beginning) else {
+        return false;
+    };
+    let mut errors = 0;
+    visit(&tree, &mut |node, depth| {
+        errors += usize::from(node.is_error());
+        depth <= DEEPEST && errors <= most
+    });
+    errors > most
 }
 
 /// Checks whether a syntax node is a keyword of the text or a built-in type. A text without any
@@ -409,7 +419,7 @@ mod tests {
                     word(at * seed)
                 )
             };
-            (0..400).map(line).collect()
+            (0..100).map(line).collect()
         };
         for seed in [3, 7, 11] {
             let text = format!("if {}", lines(seed));
