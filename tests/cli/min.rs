@@ -150,6 +150,20 @@ fn an_input_that_fails_but_once_leaves_no_log_behind() {
 }
 
 #[test]
+fn a_crash_that_needs_randomized_addresses_is_told_as_one() {
+    let desk = Desk::new();
+    let source = "#include <stdlib.h>\n#include <sys/personality.h>\n\
+        int main(void) { if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) abort(); return 0; }";
+    let source = desk.write("moved.c", source);
+    desk.compile(source.to_str().unwrap(), "moved");
+    desk.write("crash", "x");
+    let said = desk.call("min crash -- ./moved").exits(3);
+    assert!(said.err.contains("had randomized addresses"), "{said:?}");
+    assert!(said.err.contains("setarch -R"), "{said:?}");
+    assert!(!desk.file("crash.min.log.jsonl").exists());
+}
+
+#[test]
 fn a_program_gets_the_input_as_a_file_where_at_signs_stand() {
     let desk = Desk::new();
     desk.write("crash", "....b....");

@@ -97,6 +97,15 @@ pub fn read_tables(path: &Path) -> io::Result<Vec<u8>> {
     })
 }
 
+/// Reads a program file, with zeros in place of its debug information, its code and its data:
+/// headers, symbols and constant texts remain. Fails when the file cannot be read.
+fn read_texts(path: &Path) -> io::Result<Vec<u8>> {
+    read_without(path, |kind, is_loaded, name| match is_loaded {
+        true => kind == elf::SHT_PROGBITS && matches!(name, b".text" | b".data"),
+        false => name.starts_with(b".debug_"),
+    })
+}
+
 /// Reads a program file, with zeros in place of each section for which `leaves_out` returns true,
 /// given the section's type, whether the section is loaded, and its name.
 fn read_without(
@@ -184,7 +193,7 @@ pub fn facts(path: &Path) -> Option<ElfFacts> {
     if let Some((_, facts)) = known.iter().find(|(known, _)| *known == version) {
         return facts.clone();
     }
-    let bytes = read(path).ok()?;
+    let bytes = read_texts(path).ok()?;
     let facts = parse(&bytes).map(|file| ElfFacts::of(&file));
     if known.len() == MOST_KNOWN {
         known.remove(0);
@@ -281,17 +290,10 @@ fn interpreter(file: &Elf<'_>) -> Option<String> {
 
 /// Whether the bytes `text` occur in `data`.
 pub fn holds(data: &[u8], text: &[u8]) -> bool {
-    let Some((first, rest)) = text.split_first() else {
-        return true;
-    };
-    let mut left = data;
-    while let Some(at) = left.iter().position(|byte| byte == first) {
-        left = &left[at + 1..];
-        if left.starts_with(rest) {
-            return true;
-        }
-    }
-    false
+    let (at, sought) = (data.as_ptr().cast(), text.as_ptr().cast());
+    // SAFETY: both are valid for reads of their lengths, and the call keeps no pointer.
+    let found = unsafe { libc::memmem(at, data.len(), sought, text.len()) };
+    !found.is_null()
 }
 
 /// An entry function of a program: it takes an input as bytes in memory, such as

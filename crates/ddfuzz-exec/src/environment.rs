@@ -21,6 +21,10 @@ print_stacktrace=1:verify_asan_link_order=0";
 /// The sanitizer option for reports without colors. By default a sanitizer asks for each byte of
 /// shadow memory that it prints whether its report goes to a terminal: two system calls each.
 const PLAIN: &str = ":color=never";
+/// Options of AddressSanitizer for reports without the legend, and with frames that have only what
+/// is parsed of them. Each piece of a frame is a call that clears a page of memory: by default a
+/// frame has 35 pieces, with its build id digit by digit, and here ten.
+const BRIEF: &[u8] = b":print_legend=0:stack_trace_format=\"#%n %p (%m+%o)\"";
 /// The sanitizer option by which a sanitizer removes the program's own handler of SIGABRT before it
 /// aborts. With the option, each abort of the program, too, makes the sanitizer write a report.
 const HANDLE_ABORT: &str = ":handle_abort=1";
@@ -177,10 +181,15 @@ pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsStrin
 /// Appends the sanitizer options `options` to the value that each sanitizer's variable (such as
 /// `ASAN_OPTIONS`) has in the environment `all`; of repeated options, the last one applies.
 fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
-    for name in Sanitizer::ALL.map(Sanitizer::variable) {
+    for sanitizer in Sanitizer::ALL {
+        let name = sanitizer.variable();
         let at = all.iter().position(|(known, _)| known == name);
         let own = at.map(|at| all.remove(at).1).unwrap_or_default();
-        all.push((name.into(), with_options(own, options)));
+        let mut value = with_options(own, options).into_vec();
+        if sanitizer == Sanitizer::Asan {
+            value.extend(BRIEF);
+        }
+        all.push((name.into(), OsString::from_vec(value)));
     }
 }
 
@@ -373,7 +382,9 @@ mod tests {
             allocation: Some(2048),
         }));
         let end = ":detect_leaks=1:max_allocation_size_mb=2048:log_path=/reports/report";
-        assert!(told.ends_with(end), "{told}");
+        assert!(told.contains(end), "{told}");
+        let brief = std::str::from_utf8(BRIEF).unwrap();
+        assert!(told.ends_with(brief), "{told}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Reads from /proc what a process and its descendants use and do. Only long runs are looked at.
 
 use nix::unistd::{Pid, SysconfVar, sysconf};
-use std::{collections::HashMap, fs::DirEntry, path::Path, sync::LazyLock, time::Duration};
+use std::fs::{DirEntry, File};
+use std::{collections::HashMap, io::Read, path::Path, sync::LazyLock, time::Duration};
 
 /// CPU time and memory that a process, or several together, use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -308,8 +309,26 @@ fn stat(pid: Pid) -> Option<Stat> {
 /// the process is gone. The kernel cuts names after 15 bytes, also inside a character: bytes that
 /// are not UTF-8 are replaced.
 pub fn proc_text(path: &Path) -> Option<String> {
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = proc_bytes(path).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Reads a file of /proc. The kernel says that it is empty, so that `std::fs::read` would begin with
+/// 32 bytes; it gives a page at a time at most.
+///
+/// # Errors
+/// When the process is gone, or may not be read.
+pub fn proc_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let (mut bytes, mut page) = (Vec::new(), [0; 4096]);
+    loop {
+        match file.read(&mut page) {
+            Ok(0) => return Ok(bytes),
+            Ok(length) => bytes.extend_from_slice(&page[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 impl Stat {

@@ -1,6 +1,8 @@
 //! Languages with a tree-sitter grammar, and the choice of the one that a text is written in.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use tree_sitter::{Language, Node};
 
@@ -258,11 +260,38 @@ impl KnownLanguage {
         best.map(|(_, known)| known)
     }
 
+    /// Returns false if `text` surely has no keyword of the language, and so cannot be recognized as
+    /// written in it: parsing a text in a language that it does not fit takes ten times as long as
+    /// in one that it fits.
+    fn may_have_keyword(&self, text: &[u8]) -> bool {
+        if self.name() == "json" {
+            return true;
+        }
+        let language = self.language();
+        let kinds = (0..=u16::MAX).take(language.node_kind_count());
+        let unnamed = kinds.filter(|kind| !language.node_kind_is_named(*kind));
+        let kinds = unnamed.filter_map(|kind| language.node_kind_for_id(kind));
+        let mut keywords: HashSet<&[u8]> = kinds.map(str::as_bytes).collect();
+        keywords.extend(
+            primitive_types(self.name())
+                .iter()
+                .map(|name| name.as_bytes()),
+        );
+        let mut words = text.split(|byte| !byte.is_ascii_alphabetic());
+        words.any(|word| !word.is_empty() && keywords.contains(word))
+    }
+
     /// Returns the number of bytes of `text` that are syntax errors in the language. `None` if the
     /// text does not fit the language: there are too many errors for the `evidence`, or too few
     /// syntax nodes or keywords that show the language.
     fn misfit(&self, text: &[u8], evidence: Evidence) -> Option<usize> {
+        if evidence == Evidence::Text && !self.may_have_keyword(text) {
+            return None;
+        }
         let grammar = TreeSitter::new(self)?;
+        if evidence == Evidence::Text && begins_with_errors(&grammar, text) {
+            return None;
+        }
         let (mut misfit, mut errors) = (0, 0);
         let mut kinds = Vec::new();
         let mut named = 0;
@@ -300,9 +329,58 @@ impl KnownLanguage {
     }
 }
 
-/// Checks whether a syntax node is a keyword or a built-in type. A text without any keyword is not
-/// taken for a language, because in many languages mere words and brackets are valid calls.
+/// Returns the letters with which the built-in types of a language begin that are no kinds of syntax
+/// nodes of their own (`uint8_t`, `size_t`, `u8`).
+fn primitive_types(language: &str) -> &'static [&'static str] {
+    match language {
+        "c" => &[
+            "bool", "char", "charptr", "double", "float", "int", "intptr", "max", "nullptr",
+            "ptrdiff", "size", "ssize", "uint", "uintptr", "void",
+        ],
+        "rust" => &["bool", "char", "f", "i", "isize", "str", "u", "usize"],
+        _ => &[],
+    }
+}
+
+/// Sizes, in bytes, of texts of which the beginning is parsed before the whole is. Of larger texts,
+/// which may have more errors, the beginning hardly ever tells.
+const WITH_BEGINNING: RangeInclusive<usize> = 1 << 10..=5000;
+/// Minimum size, in bytes, of the beginning of a text that is parsed before the whole is; of larger
+/// texts, that is a quarter.
+const BEGINNING: usize = 512;
+
+/// Returns how many syntax errors the beginning of a text of `size` bytes may have: more than the
+/// whole text may have, and some that are there only because the text is cut off.
+const fn most_errors_of_beginning(size: usize) -> usize {
+    8 + size / 100
+}
+
+/// Returns true if the beginning of `text` has so many syntax errors that the text does not fit the
+/// grammar. A parser takes long for each error, and lines of random words have many.
+fn begins_with_errors(grammar: &TreeSitter, text: &[u8]) -> bool {
+    if !WITH_BEGINNING.contains(&text.len()) {
+        return false;
+    }
+    let beginning = &text[..BEGINNING.max(text.len() / 4)];
+    let most = most_errors_of_beginning(text.len());
+    let Some(tree) = grammar.tree(beginning) else {
+        return false;
+    };
+    let mut errors = 0;
+    visit(&tree, &mut |node, depth| {
+        errors += usize::from(node.is_error());
+        depth <= DEEPEST && errors <= most
+    });
+    errors > most
+}
+
+/// Checks whether a syntax node is a keyword of the text or a built-in type. A text without any
+/// keyword is not taken for a language, because in many languages mere words and brackets are valid
+/// calls.
 fn is_keyword(node: Node<'_>) -> bool {
+    if node.is_missing() {
+        return false;
+    }
     let is_word = |kind: &str| kind.bytes().all(|byte| byte.is_ascii_alphabetic());
     !node.is_named() && is_word(node.kind()) || node.kind() == "primitive_type"
 }
@@ -333,6 +411,37 @@ fn misfit_of(error: Node<'_>, text: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_words_and_signs_are_in_no_language() {
+        const LINES: &str = "=k ,s\n+l adcr,ytodtskfy\n=k yd\n\n+b wfz rxeprk\n=l fj\n+h vmc,kb\n=h \
+                             sfcw\n+e  q wopemr\n+d ozd  r y, hia\n?h  hz\n+i yhli,,b\n=l v\n-f y,\n";
+        let text = format!("{}if in\n", LINES.repeat(12));
+        assert!(WITH_BEGINNING.contains(&text.len()));
+        assert!(KnownLanguage::of(text.as_bytes()).is_none());
+        for name in ["python", "javascript"] {
+            let known = KnownLanguage::named(name).unwrap();
+            assert!(known.may_have_keyword(text.as_bytes()));
+            let grammar = TreeSitter::new(known).unwrap();
+            assert!(begins_with_errors(&grammar, text.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_words_of_a_language_make_a_text_one_of_it() {
+        let of = |text: &str| KnownLanguage::of(text.as_bytes()).map(KnownLanguage::name);
+        let calls: String = (0..40)
+            .map(|at| format!("call{at}(a[{at}], \"b\", {at} + 1);\n"))
+            .collect();
+        assert_eq!(of(&calls), None);
+        let program = format!("uint8_t g(size_t a) {{\n{calls}return a ? 1 : -2.0;\n}}\n");
+        assert_eq!(of(&program), Some("c"));
+        let c = KnownLanguage::named("c").unwrap();
+        assert!(!c.may_have_keyword(calls.as_bytes()));
+        for word in ["int8_t", "max_align_t", "struct", "x=sizeof(y)", "1else"] {
+            assert!(c.may_have_keyword(word.as_bytes()), "{word}");
+        }
+    }
 
     #[test]
     fn a_long_line_of_json_is_json() {

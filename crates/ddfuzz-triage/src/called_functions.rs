@@ -53,7 +53,7 @@ fn exact_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
 fn nearest_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
     let region = layout.region(step.address)?;
     let offset = step.address.wrapping_sub(region.bias);
-    Some(region.module.exports.nearest(offset)?.name.clone())
+    Some(region.module.exports.nearest(offset)?.name)
 }
 
 /// Returns the name of the imported function that the stack frame `caller` called last, as told by

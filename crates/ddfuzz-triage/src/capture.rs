@@ -108,7 +108,7 @@ impl<'a> Tracer<'a> {
             cache,
             taken: 0,
             executed: !executes,
-            threads: TracedThreads::default(),
+            threads: TracedThreads::of(pid),
             request,
             main: None,
             stopped: None,
@@ -385,20 +385,33 @@ pub(crate) fn handles(tid: Pid, signal: i32) -> bool {
 /// The threads of a traced run, and the process that each belongs to.
 #[derive(Debug, Default)]
 pub(crate) struct TracedThreads {
+    /// The run's first process, whose first thread has the same id; `None` where it is not known.
+    first: Option<Pid>,
     process_of: HashMap<Pid, Pid>,
     /// The ids of the run's live threads, in the order in which the tracer met them first.
     threads: Vec<Pid>,
 }
 
 impl TracedThreads {
+    /// Knows no threads yet, but the id of the run's first process.
+    fn of(first: Pid) -> TracedThreads {
+        TracedThreads {
+            first: Some(first),
+            ..TracedThreads::default()
+        }
+    }
+
     /// Returns the id of the process to which the thread `tid` belongs, and adds the thread to the
     /// live ones at its first event. For a thread that is gone, returns the process learned
     /// earlier, else the thread's own id.
     pub(crate) fn process(&mut self, tid: Pid) -> Pid {
-        let threads = &mut self.threads;
+        let (threads, is_first) = (&mut self.threads, self.first == Some(tid));
         *self.process_of.entry(tid).or_insert_with(|| {
             threads.push(tid);
-            process_of(tid).unwrap_or(tid)
+            match is_first {
+                true => tid,
+                false => process_of(tid).unwrap_or(tid),
+            }
         })
     }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
-use ddfuzz_exec::mapped_path;
+use ddfuzz_exec::{mapped_path, proc_bytes};
 
 /// The memory of a process (live, or copied before it died), readable by address.
 pub trait Memory {
@@ -199,7 +199,7 @@ impl Maps {
 
     /// Reads the memory map of a live process or thread; empty where it cannot be read.
     pub fn of(pid: nix::unistd::Pid) -> Maps {
-        let text = std::fs::read(format!("/proc/{pid}/maps"));
+        let text = proc_bytes(format!("/proc/{pid}/maps").as_ref());
         text.map(|text| Maps::parse(&text)).unwrap_or_default()
     }
 

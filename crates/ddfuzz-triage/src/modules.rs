@@ -63,7 +63,7 @@ impl Region {
     /// Checks whether the code at `address` belongs to a runtime (C library, sanitizer).
     pub(crate) fn is_runtime(&self, address: u64) -> bool {
         let offset = address.wrapping_sub(self.bias);
-        self.runtime || self.module.linked.containing(offset).is_some()
+        self.runtime || self.module.linked.contains(offset)
     }
 }
 
@@ -405,7 +405,7 @@ impl Source {
             Source::Live(tid) => tid,
             Source::Copied { entry, .. } => return Some(*entry),
         };
-        let vector = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
+        let vector = ddfuzz_exec::proc_bytes(format!("/proc/{tid}/auxv").as_ref()).ok()?;
         vector.chunks_exact(16).find_map(|pair| {
             let (tag, value) = pair.split_at(8);
             let tag = u64::from_le_bytes(tag.try_into().ok()?);

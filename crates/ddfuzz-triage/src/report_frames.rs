@@ -174,7 +174,7 @@ impl ReportFrames {
         let function_start = facts.and_then(|module| module.function_start(offset));
         let starts =
             facts.is_some_and(|module| function_start.is_some() && module.start == function_start);
-        let linked = facts.is_some_and(|module| module.linked.containing(offset).is_some());
+        let linked = facts.is_some_and(|module| module.linked.contains(offset));
         RawFrame {
             module: if own { "exe" } else { base }.into(),
             offset,

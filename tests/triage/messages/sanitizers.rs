@@ -21,6 +21,24 @@ previously allocated by thread T0 here:
 SUMMARY: AddressSanitizer: heap-use-after-free (/lab/prog+0x2297)
 ";
 
+#[test]
+fn frames_say_the_same_in_the_format_that_ddfuzz_sets() {
+    let usual = HEAP.replace(
+        "#2 0x7f20aa645249  (/lib/x86_64-linux-gnu/libc.so.6+0x27249)",
+        "#2 0x7f20aa645249  (<unknown module>)",
+    );
+    let mut set = usual.replace("    #", "#").replace("  (/", " (/");
+    set = set.replace("  (<unknown module>)", " (<null>+0x0)");
+    set = set.replace(" (BuildId: 957aaaa468d091a2)", "");
+    assert_ne!(set, usual);
+    let found = report(set.as_bytes()).unwrap();
+    assert_eq!(found, report(usual.as_bytes()).unwrap());
+    assert_eq!(
+        (found.stack.len(), found.freed.len(), found.allocated.len()),
+        (3, 2, 1)
+    );
+}
+
 /// What AddressSanitizer says, and the kind that it is.
 const ADDRESS: &[(&str, &str)] = &[
     (

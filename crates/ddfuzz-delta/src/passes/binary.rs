@@ -18,11 +18,16 @@ const LARGEST: usize = 1 << 14;
 /// has counts, lengths and checksums.
 const READINGS: usize = 4;
 
+/// Minimum size, in bytes, of texts in which numbers are looked for by the comparisons of a run. A
+/// smaller text has room for hardly a byte beside a length and a checksum, and observing a run
+/// means another start of the program.
+const SMALLEST_OBSERVED: usize = 9;
+
 /// Deletes records and bytes of a text by its binary format, and returns whether a format was
-/// found.
+/// found. If `observes_all`, the comparisons of runs are looked at however small the text is.
 ///
 /// Invariant: lengths, counts and checksums that were correct in the text stay correct.
-pub(super) async fn binary(work: &mut CurrentBest) -> bool {
+pub(super) async fn binary(work: &mut CurrentBest, observes_all: bool) -> bool {
     let len = work.len();
     if !(2..=LARGEST).contains(&len) {
         return false;
@@ -36,7 +41,10 @@ pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     }
     // What looks like records may be bytes of one payload, which the frame then reduces on.
     let has_framed = reduce_framed_records(work).await;
-    reduce_frame(work).await || has_framed || reduce_by_repair(work).await
+    if reduce_frame(work).await || has_framed {
+        return true;
+    }
+    (observes_all || work.len() >= SMALLEST_OBSERVED) && reduce_by_repair(work).await
 }
 
 /// Finds a count that is followed by as many records, or records with checksums that no number

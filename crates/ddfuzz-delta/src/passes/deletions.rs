@@ -1,6 +1,7 @@
 //! Passes that delete single bytes, pairs of bytes, and runs of neighboring bytes.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::passes::alike::Alike;
 use crate::passes::{current_best::CurrentBest, ranges::union};
@@ -113,28 +114,73 @@ const FUTILE_TESTS_IN_TEXT: usize = 128;
 /// same length. Last, it shortens the bytes that follow a length byte together with that byte.
 ///
 /// The pass takes many tests. It runs only if a run of neighbors was deleted before and more than
-/// [`FEW`] bytes remain; the first two steps only on binary data.
-pub(super) async fn runs(work: &mut CurrentBest) -> bool {
+/// [`FEW`] bytes remain; the first two steps only on binary data. Where `vain` has a text in which
+/// all runs were tried in vain, only those that touch what has changed since are tried again.
+pub(super) async fn runs(work: &mut CurrentBest, vain: &mut VainRuns) -> bool {
     if work.len() <= FEW || !work.has_deleted_a_run() {
         return false;
     }
     let before = work.reductions();
+    let changed = vain.changed_in(&work.text());
     // An input that looks like a text may still contain length bytes.
     let is_text = work.is_text();
     let patience = match is_text {
         true => FUTILE_TESTS_IN_TEXT,
         false => work.asked() * FUTILE_TESTS.0 + FUTILE_TESTS.1,
     };
-    let mut left = patience;
+    let mut search = RunSearch {
+        left: patience,
+        patience,
+        changed,
+        reductions: before,
+    };
     if !is_text {
-        every_place(work, &mut left, patience).await;
+        search.every_place(work).await;
     }
     let mut at = 0;
-    while left > 0 && at < work.len() {
-        shorten(work, at, &mut left, patience).await;
+    while search.left > 0 && at < work.len() {
+        search.shorten(work, at).await;
         at += 1;
     }
-    work.reductions() > before
+    let is_vain = work.reductions() == before;
+    if is_vain && search.left > 0 {
+        vain.text = Some(work.text());
+    }
+    !is_vain
+}
+
+/// The text in which the pass that deletes runs has tried all runs in vain.
+#[derive(Default)]
+pub(super) struct VainRuns {
+    /// `None` before the pass has ended so.
+    text: Option<Arc<[u8]>>,
+}
+
+impl VainRuns {
+    /// Returns the range of `text` outside of which it is the same as the text in which all runs
+    /// were tried in vain; the whole text if there is none.
+    fn changed_in(&self, text: &[u8]) -> Range<usize> {
+        let Some(before) = &self.text else {
+            return 0..text.len();
+        };
+        let same = |(a, b): &(&u8, &u8)| a == b;
+        let front = before.iter().zip(text).take_while(same).count();
+        let most = before.len().min(text.len()) - front;
+        let back = before.iter().rev().zip(text.iter().rev());
+        front..text.len() - back.take(most).take_while(same).count()
+    }
+}
+
+/// What is left of a search for runs of bytes that can be deleted.
+struct RunSearch {
+    /// How many more tests without success are allowed.
+    left: usize,
+    /// To what `left` is set by each success.
+    patience: usize,
+    /// The range of the text that the runs must touch; it counts until a run is deleted.
+    changed: Range<usize>,
+    /// Number of reductions at the beginning of the search.
+    reductions: usize,
 }
 
 /// Tests the deletion of every run of two bytes or more of a small text, the longest runs first,
@@ -153,74 +199,146 @@ pub(super) async fn every_run(work: &mut CurrentBest) {
     }
 }
 
-/// Tests the deletion of a run of bytes at every position of the text: first runs whose length is
-/// stated by one of their first [`HEADS`] bytes, then runs of each length from 2 to [`LONGEST`].
-/// `left` is how many more tests without success are allowed; each success sets it to `patience`
-/// again.
-async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) {
-    for head in 1..=HEADS {
-        let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
-        sweep(work, &told, left, patience).await;
-    }
-    for length in 2..=LONGEST {
-        sweep(work, &|_, _| Some(length), left, patience).await;
-    }
-}
-
-/// Takes the byte at position `at` for the length of the bytes after it, and lowers both together:
-/// keeps only the first 0, 1, 2, 4, … of these bytes, and writes their number as the new length,
-/// until the text fails. `left` is how many more tests without success are allowed; a success sets
-/// it to `patience` again.
-async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: usize) {
-    let Some(length) = work.byte(at) else { return };
-    let payload = at + 1..at + 1 + usize::from(length);
-    // In a run of equal bytes only the last is tried as a length.
-    if length < 2 || payload.end > work.len() || work.byte(at + 1) == Some(length) {
-        return;
-    }
-    let mut kept: u8 = 0;
-    while kept < length && *left > 0 {
-        let rest = work.text()[at + 1..][..usize::from(kept)].to_vec();
-        let replacement = Replacement {
-            at: at..payload.end,
-            with: std::iter::once(kept).chain(rest).collect(),
-        };
-        match work.test("runs", Edit::Set(vec![replacement])).await {
-            Outcome::Fail => {
-                *left = patience;
-                return;
-            }
-            Outcome::Pass | Outcome::Unresolved => *left -= 1,
+impl RunSearch {
+    /// Tests the deletion of a run of bytes at every position of the text: first runs whose length
+    /// is stated by one of their first [`HEADS`] bytes, then runs of each length from 2 to
+    /// [`LONGEST`].
+    async fn every_place(&mut self, work: &mut CurrentBest) {
+        for head in 1..=HEADS {
+            let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
+            self.sweep(work, &told).await;
         }
-        kept = kept.saturating_mul(2).max(1);
+        for length in 2..=LONGEST {
+            self.sweep(work, &|_, _| Some(length)).await;
+        }
     }
-}
 
-/// Tests the deletion of a run of bytes at each position, from the front to the end. `length`
-/// returns how long the run at a position is, or `None` if none begins there. After a success, the
-/// same position is tried again. `left` is how many more tests without success are allowed; each
-/// success sets it to `patience` again.
-async fn sweep(
-    work: &mut CurrentBest,
-    length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),
-    left: &mut usize,
-    patience: usize,
-) {
-    let mut at = 0;
-    while *left > 0 && at < work.len() {
-        let text = work.text();
-        let end = length(&text, at).map(|length| at + length);
-        let Some(end) = end.filter(|end| (at + 2..=text.len()).contains(end)) else {
-            at += 1;
-            continue;
-        };
-        let edit = Edit::Cut(std::iter::once(at..end).collect());
-        match work.test("runs", edit).await {
-            Outcome::Fail => *left = patience,
-            Outcome::Pass | Outcome::Unresolved => {
-                *left -= 1;
+    /// Returns true if `run` need not be tried: it lies in a part of the text in which all runs
+    /// were tried in vain.
+    fn is_vain(&self, work: &CurrentBest, run: &Range<usize>) -> bool {
+        let touches = run.start <= self.changed.end && self.changed.start <= run.end;
+        !touches && work.reductions() == self.reductions
+    }
+
+    /// Takes the byte at position `at` for the length of the bytes after it, and lowers both
+    /// together: keeps only the first 0, 1, 2, 4, … of these bytes, and writes their number as the
+    /// new length, until the text fails.
+    async fn shorten(&mut self, work: &mut CurrentBest, at: usize) {
+        let Some(length) = work.byte(at) else { return };
+        let run = at..at + 1 + usize::from(length);
+        // In a run of equal bytes only the last is tried as a length.
+        let is_length = length >= 2 && run.end <= work.len() && work.byte(at + 1) != Some(length);
+        if !is_length || self.is_vain(work, &run) {
+            return;
+        }
+        let mut kept: u8 = 0;
+        while kept < length && self.left > 0 {
+            let rest = work.text()[at + 1..][..usize::from(kept)].to_vec();
+            let replacement = Replacement {
+                at: run.clone(),
+                with: std::iter::once(kept).chain(rest).collect(),
+            };
+            match work.test("runs", Edit::Set(vec![replacement])).await {
+                Outcome::Fail => {
+                    self.left = self.patience;
+                    return;
+                }
+                Outcome::Pass | Outcome::Unresolved => self.left -= 1,
+            }
+            kept = kept.saturating_mul(2).max(1);
+        }
+    }
+
+    /// Tests the deletion of a run of bytes at each position, from the front to the end. `length`
+    /// returns how long the run at a position is, or `None` if none begins there. After a success,
+    /// the same position is tried again.
+    async fn sweep(
+        &mut self,
+        work: &mut CurrentBest,
+        length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),
+    ) {
+        let mut at = 0;
+        while self.left > 0 && at < work.len() {
+            let text = work.text();
+            let run = length(&text, at).map(|length| at..at + length);
+            let run = run.filter(|run| (at + 2..=text.len()).contains(&run.end));
+            let Some(run) = run.filter(|run| !self.is_vain(work, run)) else {
                 at += 1;
+                continue;
+            };
+            match work.cut("runs", run).await {
+                Outcome::Fail => self.left = self.patience,
+                Outcome::Pass | Outcome::Unresolved => {
+                    self.left -= 1;
+                    at += 1;
+                }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Full, Rule, Search, document::Structure};
+
+    #[test]
+    fn only_what_has_changed_is_tried_again() {
+        let vain = |text: &[u8]| VainRuns {
+            text: Some(text.into()),
+        };
+        assert_eq!(VainRuns::default().changed_in(b"abcd"), 0..4);
+        assert_eq!(vain(b"abcd").changed_in(b"abcd"), 4..4);
+        assert_eq!(vain(b"abcd").changed_in(b"abxd"), 2..3);
+        assert_eq!(vain(b"abcd").changed_in(b"xbcy"), 0..4);
+        assert_eq!(vain(b"abcd").changed_in(b"abd"), 2..2);
+        assert_eq!(vain(b"aaaa").changed_in(b"aa"), 2..2);
+        assert_eq!(vain(b"ab").changed_in(b"abab"), 2..4);
+    }
+
+    /// Fails if a body is as long as the sixth byte says, in a code of its own, whatever follows.
+    fn has_whole_body(text: &[u8]) -> bool {
+        const HEAD: [u8; 5] = [0x91, 0x05, 0xf3, 0x88, 0x17];
+        let Some((head, [code, body @ ..])) = text.split_at_checked(HEAD.len()) else {
+            return false;
+        };
+        let wanted = 40 + usize::from(*code ^ 0x5a) % 64;
+        let is_kept = |at: usize| at % 3 > 0 || body[at] == (at * 37 + 129) as u8;
+        *head == HEAD && body.len() >= wanted && (0..40).all(is_kept)
+    }
+
+    /// Returns how many tests of runs the search makes between two others that succeed, and the
+    /// size of the result.
+    fn runs_of(structure: Structure) -> (Vec<usize>, usize) {
+        let mut input = vec![0x91, 0x05, 0xf3, 0x88, 0x17, 0x5a ^ 30];
+        input.extend((0..300).map(|at| (at * 37 + 129) as u8));
+        let mut search = Full::structured(&input, structure);
+        let (mut best, mut text) = (input.clone(), Vec::new());
+        let mut rounds = vec![0];
+        while let Some(candidate) = search.next() {
+            candidate.write_into(&input, &best, &mut text);
+            let is_of_runs = candidate.rule == Rule::Pass("runs");
+            *rounds.last_mut().unwrap() += usize::from(is_of_runs);
+            let fails = has_whole_body(&text);
+            if fails {
+                best.clone_from(&text);
+                if !is_of_runs && *rounds.last().unwrap() > 0 {
+                    rounds.push(0);
+                }
+            }
+            search.tell(if fails { Outcome::Fail } else { Outcome::Pass });
+        }
+        (rounds, best.len())
+    }
+
+    #[test]
+    fn runs_are_tried_in_full_once() {
+        let (_, size) = runs_of(Structure::Unknown);
+        let (rounds, same) = runs_of(Structure::Binary);
+        assert_eq!((size, same), (72, 72));
+        let [first, second] = rounds[..] else {
+            panic!("{rounds:?}");
+        };
+        assert!(second < first / 2, "{rounds:?}");
     }
 }

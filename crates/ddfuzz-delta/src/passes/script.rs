@@ -7,7 +7,7 @@ use crate::passes::binary::{binary, unchecked_records};
 use crate::passes::container::{container, delete_parts_again};
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
-use crate::passes::deletions::{pairs, runs, singles};
+use crate::passes::deletions::{VainRuns, pairs, runs, singles};
 use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::multiples::multiples;
@@ -187,10 +187,12 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     let by_lines =
         by_words && (delete_whole_lines(&mut work).await || delete_after_cut(&mut work).await);
     let fewest = if by_lines { 1 } else { FEWEST_PAIRS };
+    // Searches that are replayed from logs without a structure do not know newer rules.
+    let is_replayable = matches!(known, Structure::Unknown);
     // A binary frame may contain a text.
     let structured = contained
         || work.is_text() && structure(&mut work, fewest).await
-        || plan == Plan::Rewrite && binary(&mut work).await;
+        || plan == Plan::Rewrite && binary(&mut work, is_replayable).await;
     if by_words {
         shorten_names(&mut work).await;
         reduce_lines(&mut work).await;
@@ -203,8 +205,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
         _ => plan,
     };
     let with_runs = plan == Plan::Rewrite && !contained;
-    // Searches that are replayed from logs without a structure do not know short sweeps.
-    let is_dense = with_runs && !matches!(known, Structure::Unknown) && !work.is_text();
+    let is_dense = with_runs && !is_replayable && !work.is_text();
     let rounds = Rounds {
         plan,
         bytes: SingleBytes {
@@ -215,6 +216,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
         },
         with_runs,
         by_words,
+        vain: VainRuns::default(),
     };
     rounds.run(&mut work, &known).await;
 }
@@ -230,6 +232,8 @@ struct Rounds {
     with_runs: bool,
     /// Whether the text was reduced word by word.
     by_words: bool,
+    /// Which runs of bytes cannot be deleted.
+    vain: VainRuns,
 }
 
 impl Rounds {
@@ -277,8 +281,15 @@ impl Rounds {
             return true;
         }
         // Runs come before single bytes, because they may delete many bytes at once.
-        while self.with_runs && may_have_runs(work, self.by_words) && runs(work).await {
+        while self.with_runs
+            && may_have_runs(work, self.by_words)
+            && runs(work, &mut self.vain).await
+        {
             self.bytes.reduce(work).await;
+        }
+        if matches!(known, Structure::Unknown) {
+            // Searches that are replayed from logs without a structure try all runs again.
+            self.vain = VainRuns::default();
         }
         if self.bytes.cut_short {
             self.bytes.most_needed = usize::MAX;

@@ -1,6 +1,5 @@
 //! Parses an ELF file. The file is hostile input: malformed parts are skipped.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use object::elf::{PF_X, PT_GNU_EH_FRAME, PT_INTERP, PT_LOAD};
@@ -11,8 +10,7 @@ use object::{
 };
 
 use crate::instruction::{MainArgument, main_argument};
-use crate::module::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
-use crate::runtime_modules::is_runtime_symbol;
+use crate::module::{Entry, Module, Section, Segment, UnwindTables};
 
 /// Maximum size in bytes of a section with unwind tables in an ELF file; larger sections are not
 /// read.
@@ -44,8 +42,7 @@ impl Module {
         read_exports(&elf, &mut module);
         if !runtime {
             read_symbols(&elf, &mut module, dropped);
-            let relative = read_slots(&elf, &mut module);
-            find_main(&elf, &mut module, &relative);
+            find_main(&elf, &mut module);
         }
         Some(module)
     }
@@ -150,27 +147,16 @@ fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Un
 }
 
 fn read_exports<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Module) {
-    let mut exports = Vec::new();
     for symbol in elf.dynamic_symbols().filter(|it| it.is_definition()) {
         let Ok(name) = symbol.name() else { continue };
         if name == ABORT_MESSAGE {
             module.abort_message = Some(symbol.address());
         }
         if symbol.kind() == SymbolKind::Text {
-            exports.push(named(&symbol, name));
+            (module.exports).add(symbol.address(), symbol.size(), name);
             let entry = entry_named(name).map(|entry| (symbol.address(), entry));
             module.entries.extend(entry);
         }
-    }
-    module.exports = Names::new(exports);
-}
-
-fn named<'data>(symbol: &impl ObjectSymbol<'data>, name: &str) -> NamedRange {
-    let start = symbol.address();
-    NamedRange {
-        start,
-        end: start.saturating_add(symbol.size()),
-        name: name.into(),
     }
 }
 
@@ -187,7 +173,6 @@ fn read_symbols<'data, R: ReadRef<'data>>(
     module: &mut Module,
     dropped: &[String],
 ) {
-    let mut linked = Vec::new();
     for symbol in elf.symbols().filter(|symbol| symbol.is_definition()) {
         let Ok(name) = symbol.name() else { continue };
         if name == ABORT_MESSAGE {
@@ -196,34 +181,36 @@ fn read_symbols<'data, R: ReadRef<'data>>(
         if symbol.kind() != SymbolKind::Text {
             continue;
         }
-        let named = named(&symbol, name);
-        module.symbols.push((named.start, named.end));
-        let entry = entry_named(name).map(|entry| (named.start, entry));
+        let (start, size) = (symbol.address(), symbol.size());
+        module.symbols.push((start, start.saturating_add(size)));
+        let entry = entry_named(name).map(|entry| (start, entry));
         module.entries.extend(entry);
-        if dropped.iter().any(|it| it == name) || is_runtime_symbol(name) {
-            linked.push(named);
+        match dropped.iter().any(|it| it == name) {
+            true => module.linked.add(start, size, name),
+            false => module.linked.add_if_runtime(start, size, name),
         }
     }
     // A stripped program with clang's sanitizers still exports what they consist of.
     let exported = elf
         .dynamic_symbols()
         .filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
-    linked.extend(exported.filter_map(|symbol| {
-        let name = symbol.name().ok().filter(|name| is_runtime_symbol(name))?;
-        Some(named(&symbol, name))
-    }));
+    for symbol in exported {
+        if let Ok(name) = symbol.name() {
+            (module.linked).add_if_runtime(symbol.address(), symbol.size(), name);
+        }
+    }
     module.symbols.sort_unstable();
-    module.linked = Names::new(linked);
 }
 
-/// Finds the memory slots of an ELF file into which the loader writes addresses. Stores in `module`
-/// the slots of imported functions, each with the function's name; returns the other slots, which
-/// will hold an address in the module itself, each with this address.
+/// Finds the memory slots of an ELF file into which the loader writes the addresses of imported
+/// functions, and stores them in `module`, each with the function's name. Returns the address in
+/// the file itself that the loader writes into the slot `wanted`; `None` if it writes none there.
 fn read_slots<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,
-) -> HashMap<u64, u64> {
-    let mut relative = HashMap::new();
+    wanted: Option<u64>,
+) -> Option<u64> {
+    let mut written = None;
     let symbols = elf.dynamic_symbol_table();
     for (slot, relocation) in elf.dynamic_relocations().into_iter().flatten() {
         match relocation.target() {
@@ -235,44 +222,31 @@ fn read_slots<'data, R: ReadRef<'data>>(
                     .slots
                     .extend(name.map(|name| (slot, Arc::from(name))));
             }
-            _ => {
-                relative.insert(slot, relocation.addend() as u64);
-            }
+            _ if Some(slot) == wanted => written = Some(relocation.addend() as u64),
+            _ => {}
         }
     }
-    relative
+    written
 }
 
 /// Number of bytes of a program's start-up code (`_start`) that are decoded to find `main`.
 const START_UP: u64 = 128;
 
 /// Finds `main`, also in stripped programs, as the argument that `_start` passes to the C library,
-/// and adds it to the module's entry functions. `relative`: the address in the program that each
-/// memory slot will hold, as [`read_slots`] returns it.
-fn find_main<'data, R: ReadRef<'data>>(
-    elf: &Elf<'data, R>,
-    module: &mut Module,
-    relative: &HashMap<u64, u64>,
-) {
+/// and adds it to the module's entry functions. Also stores the slots of imported functions.
+fn find_main<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Module) {
     let entry = elf.entry();
     module.start = (entry != 0).then_some(entry);
-    let Some((segment, skip)) = module.executable.iter().find_map(|segment| {
-        let skip = entry
-            .checked_sub(segment.address)
-            .filter(|skip| *skip < segment.size)?;
-        Some((segment, skip))
-    }) else {
-        return;
-    };
-    let length = START_UP.min(segment.size - skip);
-    let offset = segment.offset.saturating_add(skip);
-    let Ok(code) = elf.data().read_bytes_at(offset, length) else {
-        return;
-    };
-    let main = match main_argument(code, entry) {
-        Some(MainArgument::Address(address)) => Some(address),
-        Some(MainArgument::Slot(slot)) => relative.get(&slot).copied(),
-        None => None,
+    let argument = start_up_code(elf, module).and_then(|code| main_argument(code, entry));
+    let main = match argument {
+        Some(MainArgument::Slot(slot)) => read_slots(elf, module, Some(slot)),
+        argument => {
+            read_slots(elf, module, None);
+            argument.and_then(|argument| match argument {
+                MainArgument::Address(address) => Some(address),
+                MainArgument::Slot(_) => None,
+            })
+        }
     };
     let inside = |address: &u64| {
         let skips = module
@@ -286,4 +260,18 @@ fn find_main<'data, R: ReadRef<'data>>(
     if let Some(main) = main.filter(inside) {
         module.entries.push((main, Entry::Main));
     }
+}
+
+/// Returns the code at the entry point of an ELF file; `None` where there is none.
+fn start_up_code<'data, R: ReadRef<'data>>(
+    elf: &Elf<'data, R>,
+    module: &Module,
+) -> Option<&'data [u8]> {
+    let (segment, skip) = module.executable.iter().find_map(|segment| {
+        let skip = elf.entry().checked_sub(segment.address);
+        Some((segment, skip.filter(|skip| *skip < segment.size)?))
+    })?;
+    let length = START_UP.min(segment.size - skip);
+    let offset = segment.offset.saturating_add(skip);
+    elf.data().read_bytes_at(offset, length).ok()
 }

@@ -9,7 +9,9 @@ use addr2line::gimli::{
 };
 
 mod elf;
+mod names;
 pub(crate) use elf::{build_id, has_plain_lines};
+pub(crate) use names::Names;
 
 /// A loadable segment of an ELF file: where it is in the file, and in the file's own address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +114,7 @@ impl Module {
     /// `None`.
     pub(crate) fn runtime_name(&self, address: u64) -> Option<Arc<str>> {
         let exported = self.exports.containing(address);
-        let named = exported.or_else(|| self.linked.containing(address))?;
-        Some(named.name.clone())
+        exported.or_else(|| self.linked.containing(address))
     }
 
     /// Returns the kind of the entry function (`main`, harness) that begins at the address `start`
@@ -131,62 +132,6 @@ impl Module {
 /// files are hostile input.
 pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
     Module::parse(image, false, &[])?.function_start(address)
-}
-
-/// The name of a function, with its range of addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NamedRange {
-    /// First address of the named function.
-    pub start: u64,
-    /// First address after the named function; equal to `start` where its size is unknown.
-    pub end: u64,
-    /// Name of the function to which the range of addresses belongs.
-    pub name: Arc<str>,
-}
-
-/// Function names with their ranges of addresses, searchable by address.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
-    /// The named functions, each with its address range, ascending by start address; no two have
-    /// the same start.
-    sorted: Vec<NamedRange>,
-}
-
-impl Names {
-    /// Builds a table of function names, sorted by address. Of several names for one address, the
-    /// plainest is kept (fewest leading underscores, then shortest, then first in the alphabet), so
-    /// that the result does not depend on the order of `names`.
-    pub(crate) fn new(mut names: Vec<NamedRange>) -> Names {
-        let plainness = |name: &str| {
-            let underscores = name.len() - name.trim_start_matches('_').len();
-            (underscores, name.len())
-        };
-        names.sort_by(|a, b| {
-            let starts = a.start.cmp(&b.start);
-            starts.then_with(|| (plainness(&a.name), &a.name).cmp(&(plainness(&b.name), &b.name)))
-        });
-        names.dedup_by(|later, kept| {
-            let same = later.start == kept.start;
-            if same {
-                kept.end = kept.end.max(later.end);
-            }
-            same
-        });
-        Names { sorted: names }
-    }
-
-    /// Returns the function that starts nearest to `address`, at or below it, with its name and
-    /// address range, even if it ends before `address`; `None` if all functions start above.
-    pub(crate) fn nearest(&self, address: u64) -> Option<&NamedRange> {
-        let behind = self.sorted.partition_point(|named| named.start <= address);
-        self.sorted.get(behind.checked_sub(1)?)
-    }
-
-    /// Returns the function whose address range contains `address`, with its name; `None` where
-    /// there is none.
-    pub(crate) fn containing(&self, address: u64) -> Option<&NamedRange> {
-        self.nearest(address).filter(|named| address < named.end)
-    }
 }
 
 /// A section of an ELF file: its address and its bytes.

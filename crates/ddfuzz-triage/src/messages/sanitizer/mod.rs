@@ -350,6 +350,9 @@ fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
     Some((number, parse_frame(rest[end..].trim())))
 }
 
+/// The place of a stack frame outside all modules, in the format in which ddfuzz has frames printed.
+const NO_MODULE: &str = "(<null>+0x0)";
+
 /// Parses a stack frame of a sanitizer's report, after its number:
 ///
 /// ```text
@@ -357,6 +360,8 @@ fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
 /// 0x55d0 in function(int) /path/file.c:3:4          symbolized
 /// 0x55d0 in function (/path/module+0x1234)          symbolized without debug information
 /// function /path/file.c:3:4 (module+0x1234)         ThreadSanitizer; `<null>` if unknown
+/// 0x55d0 (/path/module+0x1234)                      as ddfuzz has AddressSanitizer print it
+/// 0x55d0 (<null>+0x0)                               the same, of code outside all modules
 /// ```
 fn parse_frame(text: &str) -> ReportFrame {
     let mut frame = ReportFrame::default();
@@ -370,6 +375,9 @@ fn parse_frame(text: &str) -> ReportFrame {
     }
     if let Some(at) = rest.rfind(" (BuildId: ") {
         rest = rest[..at].trim_end();
+    }
+    if rest == NO_MODULE {
+        rest = "(<unknown module>)"; // as by default
     }
     if let Some((before, module, offset)) = parse_module(rest) {
         frame.module = Some(cut(module, LONGEST).to_owned());
