@@ -13,7 +13,7 @@ use crate::engine::slices::{Goal, Sliced};
 use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::failing_facts::{add_facts, add_heap_facts, add_mutants};
+use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, add_overrun};
 use crate::other_words::with_other_words;
 use crate::passing::{SimilarInput, candidates, closest, judge_candidate, similar_inputs};
 use crate::places::{frame_record, newer_sources, out_of_time, refusal_of};
@@ -256,6 +256,12 @@ impl<'a> Explaining<'a> {
         })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
+        // One that is closer may overrun the same variable, and pass by chance.
+        let given = request.passing.as_ref().unwrap_or(&input);
+        engine.set_input(Side::Passing, given.clone());
+        self.part(&mut engine, Stage::Bounds, |result, engine| {
+            add_overrun(result, engine, ways)
+        })?;
         self.mutants(&mut engine, ways, &input)?;
         engine.set_input(Side::Passing, input.clone());
         self.input(&input);
