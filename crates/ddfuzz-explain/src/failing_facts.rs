@@ -341,7 +341,7 @@ fn add_beyond(
 }
 
 /// Adds to a result a write of the failing run that reaches out of its variable into another, and
-/// without which the run does not fail. Adds nothing if there is none, the run was not recorded, or
+/// without which the run does not fail, or fails in another way. Adds nothing if there is none, the run was not recorded, or
 /// it writes past the end of a heap block in another way that is known. A run may take `limit`.
 ///
 /// # Errors
@@ -355,7 +355,8 @@ pub fn add_overrun(
         return Ok(());
     }
     let averts = |it: &Ending| ends_well(it, criterion, &failing.ending);
-    let found = if_supported(engine.overrun(&failing.points, limit, averts))?;
+    let fails = |it: &Ending| criterion.fails(it) || it.ended == Ended::Timeout;
+    let found = if_supported(engine.overrun(&failing.points, limit, (averts, fails)))?;
     result.overrun = found.map(|it| {
         let (has, beyond) = (&it.crossing.has, &it.crossing.beyond);
         let from_start = it.written.start.wrapping_sub(has.start) as i64;
@@ -369,6 +370,7 @@ pub fn add_overrun(
             written: it.written.end - it.written.start,
             beyond: beyond.end - beyond.start,
             into: it.crossing.into.clone(),
+            is_averted: it.is_averted,
             is_unusual: it.is_unusual,
         }
     });

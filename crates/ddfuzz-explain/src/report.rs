@@ -29,7 +29,7 @@ pub struct Explanation {
     /// The heap block past whose end the failing run has written; null where none is known.
     pub overflow: Option<OverflowRecord>,
     /// A write of the failing run that begins in one variable and reaches into another, and without
-    /// which the run does not fail; null where none is known.
+    /// which the run does not fail so; null where none is known.
     pub overrun: Option<OverrunRecord>,
     /// A call of `free` without which the failing run does not fail, and up to three of the calls
     /// that led to it, innermost first; empty where none is known.
@@ -341,6 +341,9 @@ pub struct OverrunRecord {
     pub beyond: u64,
     /// Names of the variables that have these bytes, three at most; empty where no variable has.
     pub into: Vec<String>,
+    /// Whether the failing run does not fail at all when these bytes keep their values; else it fails
+    /// in another way then.
+    pub is_averted: bool,
     /// Whether the passing run executes the statement and stays within the bounds of such a variable
     /// there; or, if that is not known, whether the failing run does so at another time.
     pub is_unusual: bool,

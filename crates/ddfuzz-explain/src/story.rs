@@ -453,8 +453,9 @@ fn overrun(it: &Explanation) -> Option<String> {
             found.written, found.bytes, found.beyond
         ),
     };
+    let so = if found.is_averted { "" } else { " so" };
     Some(format!(
-        "{place} {what}. With this undone, the run does not fail."
+        "{place} {what}. With this undone, the run does not fail{so}."
     ))
 }
 

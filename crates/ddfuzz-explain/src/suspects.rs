@@ -168,7 +168,7 @@ impl Suspects {
             }
             None => format!("writes past the end of {}", it.variable),
         };
-        match it.is_unusual {
+        match it.is_averted && it.is_unusual {
             true => self.add_tested(&it.place, &why),
             false => self.add(&it.place, &why),
         }

@@ -34,7 +34,7 @@ const STOPPED: u32 = 4;
 const MOST_BYTES: u64 = 1 << 16;
 
 /// A write of the failing run that reaches into another variable, and without which it does not
-/// fail.
+/// fail as it does.
 #[derive(Clone, Debug)]
 pub(crate) struct Overrun {
     /// The variable in which the write should have stayed, and those into which it reaches.
@@ -45,6 +45,8 @@ pub(crate) struct Overrun {
     pub is_element: bool,
     /// Address of the writing instruction, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
+    /// Whether the run does not fail at all without the write.
+    pub is_averted: bool,
     /// Whether the same instruction writes within the bounds of such variables at other times, and
     /// in the passing run always.
     pub is_unusual: bool,
@@ -126,7 +128,8 @@ fn may_have_crossed(graph: &Graph, engine: &Engine, it: &Written) -> bool {
 impl Engine {
     /// Finds a write of the failing run to memory outside of the variable to which the written
     /// address belongs, without which the run does not fail: `averts` tells from the end of a run
-    /// whether it does not. `None` if there is no such write, or the run is too long to be
+    /// whether it does not. If there is none, finds one without which the run fails in another way
+    /// (`fails` is false), and which the same instruction does not make at other times. `None` if there is no such write, or the run is too long to be
     /// recorded. `points` are the points of the failing run; a changed run may take `limit`.
     ///
     /// # Errors
@@ -135,7 +138,7 @@ impl Engine {
         &mut self,
         points: &[Point],
         limit: TimeLimit,
-        averts: impl Fn(&Ending) -> bool,
+        (averts, fails): (impl Fn(&Ending) -> bool, impl Fn(&Ending) -> bool),
     ) -> Result<Option<Overrun>, EngineError> {
         let Some(whole) = if_supported(self.whole_run(points).map(Some))? else {
             return Ok(None);
@@ -144,7 +147,7 @@ impl Engine {
             return Ok(None);
         };
         let all = written(&whole, &areas, |pc| self.is_user(pc));
-        let mut tried = HashSet::new();
+        let (mut tried, mut other) = (HashSet::new(), None);
         for it in self.doubtful(&whole, &graph, &all) {
             if tried.len() >= TRIED || self.facts_until.is_over() {
                 break;
@@ -160,11 +163,17 @@ impl Engine {
             let others = others.filter_map(|other| crossed(&graph, self, other));
             beyond.extend(others.map(|it| it.crossing.beyond));
             let ending = self.without_writes(&whole, it, &beyond, limit)?;
-            if averts(&ending) {
-                return self.told(&whole, &graph, &all, found).map(Some);
+            let is_averted = averts(&ending);
+            if is_averted || other.is_none() && !fails(&ending) {
+                let mut told = self.told(&whole, &graph, &all, found)?;
+                told.is_averted = is_averted;
+                if is_averted {
+                    return Ok(Some(told));
+                }
+                other = Some(told).filter(|it| it.is_unusual);
             }
         }
-        Ok(None)
+        Ok(other)
     }
 
     /// Returns the memory graph at the last point of the recorded failing run, and the memory that
@@ -348,6 +357,7 @@ impl Engine {
             is_element: matches!(found.bound, Bound::Element { .. }),
             written: found.written,
             calls: std::iter::once(found.of.pc).chain(own).collect(),
+            is_averted: false,
             is_unusual: in_passing.unwrap_or(is_usual),
             crossing: found.crossing,
         })

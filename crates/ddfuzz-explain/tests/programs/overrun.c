@@ -59,9 +59,8 @@ static int split(const char *line)
 }
 
 /* The zero behind a text that fills its field. */
-static void filed(const char *key, size_t length)
+static void filed(struct entry *e, const char *key, size_t length)
 {
-    struct entry *e = &entries[count++];
     e->flags = 5;
     if (length > sizeof e->key)
         length = sizeof e->key;
@@ -91,7 +90,7 @@ int main(void)
             int n = split(rest);
             printf("%d words, %d left\n", n, table.left - n);
         } else if (line[0] == 'f')
-            filed(rest, strlen(rest));
+            filed(&entries[count++], rest, strlen(rest));
         else if (line[0] == 'd')
             printf("%d\n", divided(rest));
     }
