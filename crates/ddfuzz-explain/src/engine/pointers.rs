@@ -186,8 +186,12 @@ fn end_of_change(start: u64, behind: &Range<u64>, changed: &[(u64, u64)]) -> u64
     let mut ranges: Vec<&(u64, u64)> = changed.iter().filter(|it| behind.contains(&it.0)).collect();
     ranges.sort_unstable();
     ranges.into_iter().fold(start, |end, (at, size)| {
-        let is_next = *at <= end + SAME;
-        if is_next { end.max(at + size) } else { end }
+        let is_next = *at <= end.saturating_add(SAME);
+        if is_next {
+            end.max(at.saturating_add(*size))
+        } else {
+            end
+        }
     })
 }
 
@@ -268,7 +272,12 @@ impl Following<'_> {
             return;
         };
         let stack = executed.registers[usize::from(STACK_POINTER)];
-        self.add(at, (pointer, How::InTurn), address..address + size, stack);
+        self.add(
+            at,
+            (pointer, How::InTurn),
+            address..address.saturating_add(size),
+            stack,
+        );
     }
 
     /// Adds a write by an instruction to what was written by the same instruction, pointer and call
@@ -318,7 +327,10 @@ impl Following<'_> {
                 _ => {
                     // What is behind another argument belongs to that one.
                     let next = values.iter().filter(|it| **it > *value).min();
-                    let behind = *value..next.map_or(u64::MAX, |it| *it).min(value + NEAR);
+                    let behind = *value
+                        ..next
+                            .map_or(u64::MAX, |it| *it)
+                            .min(value.saturating_add(NEAR));
                     changed.map(|all| end_of_change(*value, &behind, all))
                 }
             };
