@@ -99,7 +99,11 @@ fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
         }
         match stay(graph, &engine.info.types, bound, &written)? {
             Stay::Inside => None,
-            Stay::Crosses(crossing) => {
+            Stay::Crosses(mut crossing) => {
+                // Not only the last element.
+                if it.how == How::InTurn && written.end == it.range.end {
+                    crossing.beyond = crossing.has.end.max(it.first)..it.range.end;
+                }
                 let size = crossing.beyond.end - crossing.beyond.start;
                 let of = it.clone();
                 (size <= MOST_BYTES).then_some(Found {
