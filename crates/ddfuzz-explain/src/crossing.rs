@@ -291,7 +291,7 @@ fn stay_in(
     };
     // A last member without a length of its own may go on to the end of the block.
     let is_open = !part.path.is_empty() && has.end == start + types.get(object.of).size;
-    if is_open && beyond.end <= start + whole {
+    if is_open && beyond.start >= has.end && beyond.end <= start + whole {
         return None;
     }
     let element = match &types.get(part.of).shape {
