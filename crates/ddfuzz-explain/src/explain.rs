@@ -13,7 +13,7 @@ use crate::engine::slices::{Goal, Sliced};
 use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::failing_facts::{add_facts, add_heap_facts, add_mutants};
+use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, add_overrun};
 use crate::other_words::with_other_words;
 use crate::passing::{SimilarInput, candidates, closest, judge_candidate, similar_inputs};
 use crate::places::{frame_record, newer_sources, out_of_time, refusal_of};
@@ -256,6 +256,7 @@ impl<'a> Explaining<'a> {
         })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
+        self.overrun(&mut engine, ways, &input)?;
         self.mutants(&mut engine, ways, &input)?;
         engine.set_input(Side::Passing, input.clone());
         self.input(&input);
@@ -285,6 +286,23 @@ impl<'a> Explaining<'a> {
             self.stages.done(Stage::Chain);
         }
         found
+    }
+
+    /// Stores in the result a write of the failing run that reaches out of its variable into another.
+    /// It is compared with the run of the passing input that the user gave or, if none was given, of
+    /// `passing`.
+    fn overrun(
+        &mut self,
+        engine: &mut Engine,
+        ways: (&Criterion, &Trace, TimeLimit),
+        passing: &[u8],
+    ) -> Result<(), EngineError> {
+        // One that is closer may overrun the same variable, and pass by chance.
+        let given = self.request.passing.as_deref().unwrap_or(passing);
+        engine.set_input(Side::Passing, given.to_vec());
+        self.part(engine, Stage::Bounds, |result, engine| {
+            add_overrun(result, engine, ways)
+        })
     }
 
     /// Stores in the result which mutants of the program avert the failure. The mutants are

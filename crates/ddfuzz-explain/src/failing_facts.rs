@@ -19,8 +19,8 @@ use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_sup
 use crate::passing::SimilarInput;
 use crate::places::{frame_record, frame_records};
 use crate::report::{
-    CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord, SuspectRecord,
-    SwitchedRecord, TellingRecord,
+    CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord, OverrunRecord,
+    SuspectRecord, SwitchedRecord, TellingRecord,
 };
 
 /// Text about a statement that has chosen an address: the value that made the run fail was later
@@ -336,6 +336,43 @@ fn add_beyond(
         writer: frame_record(engine, found.at),
         reads: found.is_read,
         is_averted: false,
+    });
+    Ok(())
+}
+
+/// Adds to a result a write of the failing run that reaches out of its variable into another, and
+/// without which the run does not fail, or fails in another way. Adds nothing if there is none, the run was not recorded, or
+/// it writes past the end of a heap block in another way that is known. A run may take `limit`.
+///
+/// # Errors
+/// When the runs cannot be made.
+pub fn add_overrun(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
+) -> Result<(), EngineError> {
+    if result.overflow.is_some() || engine.is_raw {
+        return Ok(());
+    }
+    let averts = |it: &Ending| ends_well(it, criterion, &failing.ending);
+    let fails = |it: &Ending| criterion.fails(it) || it.ended == Ended::Timeout;
+    let found = if_supported(engine.overrun(&failing.points, limit, (averts, fails)))?;
+    result.overrun = found.map(|it| {
+        let (has, beyond) = (&it.crossing.has, &it.crossing.beyond);
+        let from_start = it.written.start.wrapping_sub(has.start) as i64;
+        let element = it.crossing.element;
+        OverrunRecord {
+            place: frame_records(engine, &it.calls),
+            variable: it.crossing.object.clone(),
+            bytes: has.end - has.start,
+            element: it.is_element.then(|| from_start.div_euclid(element as i64)),
+            elements: (has.end - has.start) / element,
+            written: it.written.end - it.written.start,
+            beyond: beyond.end - beyond.start,
+            into: it.crossing.into.clone(),
+            is_averted: it.is_averted,
+            is_unusual: it.is_unusual,
+        }
     });
     Ok(())
 }

@@ -14,6 +14,7 @@ mod block_delta;
 mod certainty;
 pub mod chain;
 mod chain_records;
+mod crossing;
 pub mod delta;
 mod drawing;
 pub mod dwarf;

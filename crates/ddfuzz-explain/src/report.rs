@@ -28,6 +28,9 @@ pub struct Explanation {
     pub decided: Option<OriginRecord>,
     /// The heap block past whose end the failing run has written; null where none is known.
     pub overflow: Option<OverflowRecord>,
+    /// A write of the failing run that begins in one variable and reaches into another, and without
+    /// which the run does not fail so; null where none is known.
+    pub overrun: Option<OverrunRecord>,
     /// A call of `free` without which the failing run does not fail, and up to three of the calls
     /// that led to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
@@ -316,6 +319,34 @@ pub struct OverflowRecord {
     /// Whether the failing run no longer fails in the same way when the overwritten size field of
     /// the allocator keeps its value.
     pub is_averted: bool,
+}
+
+/// A write that begins in a variable, or by the address of one, and reaches into other variables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OverrunRecord {
+    /// The statement that writes, and up to three of the calls that led to it, innermost first.
+    pub place: Vec<FrameRecord>,
+    /// Name of the variable in which the write should have stayed, as C would write it.
+    pub variable: String,
+    /// Size of that variable in bytes.
+    pub bytes: u64,
+    /// If the write is to one element of that variable, which is an array without that element: the
+    /// element's number. Null if the write begins in the variable.
+    pub element: Option<i64>,
+    /// Number of elements of that variable; 1 if it is no array.
+    pub elements: u64,
+    /// Number of bytes that are written.
+    pub written: u64,
+    /// Number of the written bytes that are outside of the variable.
+    pub beyond: u64,
+    /// Names of the variables that have these bytes, three at most; empty where no variable has.
+    pub into: Vec<String>,
+    /// Whether the failing run does not fail at all when these bytes keep their values; else it fails
+    /// in another way then.
+    pub is_averted: bool,
+    /// Whether the passing run executes the statement and stays within the bounds of such a variable
+    /// there; or, if that is not known, whether the failing run does so at another time.
+    pub is_unusual: bool,
 }
 
 impl OverflowRecord {

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use crate::engine::watchdog::Allowance;
 
-/// A part of an explanation: heap blocks, facts of the failing run, mutants, and the chain, in the
-/// order in which they are made.
+/// A part of an explanation: heap blocks, facts of the failing run, bounds of variables, mutants,
+/// and the chain, in the order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Heap blocks that are too short, freed too early or moved too early.
     Heap,
     /// What the failing run alone shows: its conditions and values.
     Facts,
+    /// Writes that reach out of their variables into others.
+    Bounds,
     /// Runs of mutants of the program.
     Mutants,
     /// The chain of variables.
@@ -26,6 +28,7 @@ impl Stage {
         let parts = match self {
             Stage::Heap => (5, 5),
             Stage::Facts => (4, 4),
+            Stage::Bounds => (20, 20),
             // The runs of mutants have their own.
             Stage::Mutants | Stage::Chain => (1, 1),
         };
@@ -38,6 +41,7 @@ impl Stage {
         match self {
             Stage::Heap => "heap blocks that are too short, or freed or moved too early",
             Stage::Facts => "conditions decided otherwise, and where values came from",
+            Stage::Bounds => "writes that reach out of their variables",
             Stage::Mutants => "mutants of the program",
             Stage::Chain => "variables between the input and the failure",
         }
@@ -55,7 +59,13 @@ pub(crate) struct Stages {
 impl Default for Stages {
     fn default() -> Stages {
         Stages {
-            left: vec![Stage::Heap, Stage::Facts, Stage::Mutants, Stage::Chain],
+            left: vec![
+                Stage::Heap,
+                Stage::Facts,
+                Stage::Bounds,
+                Stage::Mutants,
+                Stage::Chain,
+            ],
             cut: Vec::new(),
         }
     }
@@ -92,7 +102,7 @@ mod tests {
         stages.cut(Stage::Heap);
         stages.done(Stage::Facts);
         assert_eq!(stages.left(false), [Stage::Heap.words()]);
-        let all = [Stage::Heap, Stage::Mutants, Stage::Chain].map(Stage::words);
+        let all = [Stage::Heap, Stage::Bounds, Stage::Mutants, Stage::Chain].map(Stage::words);
         assert_eq!(stages.left(true), all);
     }
 }

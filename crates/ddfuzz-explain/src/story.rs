@@ -42,6 +42,7 @@ pub fn text(it: &Explanation) -> String {
                 lines.push(format!("Only the failing run enters: {names}"));
             }
             lines.extend(overflow(it));
+            lines.extend(overrun(it));
             lines.extend(freed_early(it));
             lines.extend(moved_early(it));
             lines.extend(how_it_failed(it));
@@ -53,6 +54,7 @@ pub fn text(it: &Explanation) -> String {
         None => {
             lines.extend(slice(it));
             let mut rest: Vec<String> = overflow(it).into_iter().collect();
+            rest.extend(overrun(it));
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));
             rest.extend(how_it_failed(it));
@@ -429,6 +431,31 @@ fn overflow(it: &Explanation) -> Option<String> {
         if found.reads { "reads" } else { "writes" },
         found.bytes,
         calls(&found.allocated),
+    ))
+}
+
+/// Writes a sentence about the write that reaches out of its variable into another; `None` where
+/// none is known.
+fn overrun(it: &Explanation) -> Option<String> {
+    let found = it.overrun.as_ref()?;
+    let into = match found.into.as_slice() {
+        [] => "where no variable is".to_owned(),
+        names => format!("in {}", names.join(", ")),
+    };
+    let (variable, place) = (&found.variable, calls(&found.place));
+    let what = match found.element {
+        Some(element) => format!(
+            "writes to element {element} of {variable}, which has {}: that is {into}",
+            found.elements
+        ),
+        None => format!(
+            "writes {} bytes into {variable}, which has {}: the last {} are {into}",
+            found.written, found.bytes, found.beyond
+        ),
+    };
+    let so = if found.is_averted { "" } else { " so" };
+    Some(format!(
+        "{place} {what}. With this undone, the run does not fail{so}."
     ))
 }
 

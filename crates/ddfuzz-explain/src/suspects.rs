@@ -9,7 +9,8 @@ use crate::dwarf::is_library_file;
 use crate::failing_facts::CHOOSES_PLACE;
 use crate::links::is_in_buffer;
 use crate::report::{
-    Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
+    Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, OverrunRecord,
+    SuspectRecord, WriterRecord,
 };
 
 /// Maximum number of statements in the list of those at which to look first. Statements at which a
@@ -155,6 +156,21 @@ impl Suspects {
         let values = of_block.chain(&it.origin).chain(made).flat_map(all);
         for value in values.filter(|it| it.out_of_range) {
             self.add(&value.written, OUT_OF_RANGE);
+        }
+    }
+
+    /// Adds to the suspects the statement that writes out of its variable into another.
+    fn add_overrun(&mut self, it: &OverrunRecord) {
+        let why = match it.element {
+            Some(element) => {
+                let (variable, elements) = (&it.variable, it.elements);
+                format!("writes to element {element} of {variable}, which has {elements}")
+            }
+            None => format!("writes past the end of {}", it.variable),
+        };
+        match it.is_averted && it.is_unusual {
+            true => self.add_tested(&it.place, &why),
+            false => self.add(&it.place, &why),
         }
     }
 
@@ -410,6 +426,9 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
         is_main_a_caller: is_main_a_caller(&it.chain),
         ..Suspects::default()
     };
+    if let Some(overrun) = &it.overrun {
+        all.add_overrun(overrun);
+    }
     all.add_out_of_range(it);
     let is_place = |odd: &&SuspectRecord| odd.why == CHOOSES_PLACE;
     let (tested, rest): (Vec<&SuspectRecord>, Vec<&SuspectRecord>) =

@@ -174,3 +174,73 @@ fn a_block_that_moves_and_is_not_used_is_not_said_to_be() {
     assert!(text.contains("or that memory is used again before it is set"));
     assert!(!text.contains("It is used after that by"), "{text}");
 }
+
+/// Explains an input of the program whose fields are overrun, built with these flags; `wrong` is
+/// the pattern of a wrong output, empty for a crash.
+fn explained_overrun(flags: &[&str], wrong: &str, failing: &str, passing: &str) -> Explanation {
+    let target = target(&program("overrun.c", flags), &[]);
+    let mut asked = request(target, failing.as_bytes(), Some(passing.as_bytes()));
+    asked.wrong = (!wrong.is_empty()).then(|| Pattern::new(wrong).unwrap());
+    explain(&asked).unwrap()
+}
+
+/// The text of the line of the first statement at which to look, and whether it is tested.
+fn first_line(it: &Explanation) -> (String, bool) {
+    let text = include_str!("programs/overrun.c");
+    let first = &it.look_first[0];
+    let line = first.place[0].line.unwrap() as usize;
+    let line = text.lines().nth(line - 1).unwrap().trim().to_owned();
+    (line, first.tested)
+}
+
+#[test]
+fn a_write_that_reaches_into_another_field_is_named_first() {
+    for flags in [PLAIN, FLAGS] {
+        let it = explained_overrun(flags, "", "nbox\nndodecagonalprism\n", "nbox\nncube\n");
+        let text = story::text(&it);
+        let found = it.overrun.as_ref().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!((found.bytes, found.element), (8, None), "{text}");
+        assert!(found.variable.ends_with("name"), "{text}");
+        assert!(found.into[0].ends_with("area"), "{text}");
+        let expected = ("strcpy(it->name, name);".to_owned(), true);
+        assert_eq!(first_line(&it), expected, "{text}");
+        assert!(
+            text.contains("With this undone, the run does not fail."),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_element_that_an_array_does_not_have_is_named_first() {
+    for flags in [PLAIN, FLAGS] {
+        let (failing, passing) = ("sa,bb\nsa,b,c,d,e,f,gggg\n", "sa,bb\nsa,b,c,d,e,f\n");
+        let it = explained_overrun(flags, ", -[0-9]+ left", failing, passing);
+        let text = story::text(&it);
+        let found = it.overrun.as_ref().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(found.variable, "table.lengths", "{text}");
+        assert_eq!(
+            (found.bytes, &*found.into),
+            (24, &["table.left".to_owned()][..])
+        );
+        let expected = ("table.lengths[n++] = length;".to_owned(), true);
+        assert_eq!(first_line(&it), expected, "{text}");
+        // The zero behind a text, in a record that a variable points to.
+        let (failing, passing) = ("fabc\nflongname\nfx\n", "fabc\nflongnam\nfx\n");
+        let it = explained_overrun(flags, "(?m)^longname 0$", failing, passing);
+        let text = story::text(&it);
+        let found = it.overrun.as_ref().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!((found.element, found.elements), (Some(8), 8), "{text}");
+        assert!(found.into[0].ends_with("flags"), "{text}");
+        let expected = ("e->key[length] = 0;".to_owned(), true);
+        assert_eq!(first_line(&it), expected, "{text}");
+    }
+}
+
+#[test]
+fn fields_that_are_written_at_once_as_is_meant_are_no_overrun() {
+    for flags in [PLAIN, FLAGS] {
+        let it = explained_overrun(flags, "", "dMAGI0000\n", "dMAGI1000\n");
+        assert_eq!(it.overrun, None, "{}", story::text(&it));
+    }
+}

@@ -202,6 +202,8 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         found.extend(size.map(|place| (place, "its size is made here".to_owned())));
         found.push((&block.writer, "written behind its end".to_owned()));
     }
+    let overrun = it.overrun.iter().filter_map(|it| it.place.first());
+    found.extend(overrun.map(|place| (place, "written into another variable".to_owned())));
     let moved = it.moved_early.first().into_iter();
     let without = "without this move of a block, the run does not fail";
     found.extend(moved.map(|place| (place, without.to_owned())));

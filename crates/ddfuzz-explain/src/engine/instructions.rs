@@ -217,13 +217,19 @@ impl Executed {
     }
 
     /// Returns address and size in bytes of the memory that the instruction writes; `None` if it
+    /// writes none.
+    pub(super) fn written(&self) -> Option<(u64, u64)> {
+        self.memory(is_write)
+    }
+
+    /// Returns address and size in bytes of the memory that the instruction writes; `None` if it
     /// pushes, calls, or addresses the memory as a local variable of its function.
     pub(super) fn written_elsewhere(&self) -> Option<(u64, u64)> {
         let base = general(self.instruction.memory_base()).map(Value::Register);
         match base {
             Some(base) if self.is_of_frame(base) => None,
             _ if self.is_call() => None,
-            _ => self.memory(is_write).filter(|_| !self.is_push()),
+            _ => self.written().filter(|_| !self.is_push()),
         }
     }
 
@@ -288,6 +294,21 @@ impl Executed {
         let is_register = self.instruction.op_kind(0) == OpKind::Register;
         let register = is_register.then(|| self.instruction.op_register(0));
         Some(self.registers[general(register?)?])
+    }
+
+    /// Returns the address from which the instruction computes that of its memory by adding an index
+    /// in a register; `None` for an instruction without an index.
+    pub(super) fn element_base(&self) -> Option<u64> {
+        let it = &self.instruction;
+        let index = self.registers[general(it.memory_index())?];
+        let value = general(it.memory_base()).map_or(0, |base| self.registers[base]);
+        // Where the index is the pointer.
+        let (base, index) = match it.memory_index_scale() == 1 && index > value {
+            true => (index, value),
+            false => (value, index),
+        };
+        let is_pointer = base >= index || it.memory_base() == Register::None;
+        is_pointer.then(|| base.wrapping_add(it.memory_displacement64()))
     }
 
     /// Returns the DWARF numbers of the registers by which the instruction addresses memory, the

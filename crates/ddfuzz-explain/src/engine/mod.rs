@@ -7,6 +7,7 @@
 mod added;
 pub(crate) mod anomalies;
 pub(crate) mod backward;
+pub(crate) mod bounds;
 mod called_from;
 pub(crate) mod changed;
 mod conditions;
@@ -32,6 +33,7 @@ mod other_operands;
 mod other_order;
 mod out_of_range;
 pub mod overflow;
+mod pointers;
 mod prepared;
 pub mod process;
 pub(crate) mod recorded;

@@ -93,6 +93,8 @@ pub(super) struct Code {
 pub(crate) struct Whole {
     /// The recorded instructions: all, or the last ones; `None` where the run was not recorded.
     pub run: Option<Rc<Recorded>>,
+    /// Whether a run is recorded that ends with a return from `main`.
+    exits: bool,
     /// The time until which the run is being recorded, with the memory that libraries' functions
     /// change; `None` at other times.
     until: Option<Allowance>,
@@ -310,6 +312,22 @@ impl Engine {
         Ok(())
     }
 
+    /// Returns the recording of the whole failing run, which has the points `points`. If there is
+    /// none, because the run ends with a return from `main`, records it up to there; nothing if
+    /// that takes more than [`MOST_STEPS`] instructions.
+    pub(super) fn whole_run(&mut self, points: &[Point]) -> Result<Rc<Recorded>, EngineError> {
+        if let Some(known) = &self.whole.run {
+            return Ok(known.clone());
+        }
+        let is_main = |it: &Point| self.function(it.pc) == Some("main");
+        let main = points.iter().position(is_main).unwrap_or(0);
+        self.whole.until = Some(self.facts_until.part(WHOLE_TIME));
+        self.whole.exits = true;
+        let recorded = self.record_anew(Side::Failing, &points[main..], (false, MOST_STEPS));
+        (self.whole.until, self.whole.exits) = (None, false);
+        recorded.map(Rc::new)
+    }
+
     /// Returns the instruction at the address `pc`, and whether it is of the program itself or of a
     /// library; `None` if no instruction is there.
     fn code_at(&mut self, run: &mut Run, pc: u64) -> Option<Code> {
@@ -376,7 +394,13 @@ impl Engine {
             executed.before = (executed.summed())
                 .and_then(|(at, size)| number(&run.process.bytes(at, size as usize)));
             recorded.executed.push(executed);
-            match self.step_once(&mut run, &mut recorded)? {
+            let next = match self.step_once(&mut run, &mut recorded) {
+                Err(EngineError::Unsupported(_)) if self.whole.exits && rest.peek().is_none() => {
+                    return Ok(recorded);
+                }
+                next => next?,
+            };
+            match next {
                 Some(next) => registers = next,
                 None => return Ok(recorded),
             }

@@ -333,3 +333,42 @@ fn nothing_but_the_program_itself_is_named() {
         assert_eq!(lines(&it), [], "{file}");
     }
 }
+
+#[test]
+fn a_write_out_of_its_variable_comes_first() {
+    let mut it = Explanation {
+        overrun: Some(OverrunRecord {
+            place: vec![own(50), frame("main", "main.c", 1050)],
+            variable: "r->name".to_owned(),
+            bytes: 8,
+            element: None,
+            elements: 8,
+            written: 12,
+            beyond: 4,
+            into: vec!["r->id".to_owned()],
+            is_averted: true,
+            is_unusual: true,
+        }),
+        origin: Some(value(10, Vec::new())),
+        chain: vec![link(30, Confidence::Confirmed)],
+        ..Explanation::default()
+    };
+    let first = |it: &Explanation| {
+        let first = suspects(it).swap_remove(0);
+        (first.place[0].line, first.why, first.tested)
+    };
+    let why = "writes past the end of r->name".to_owned();
+    assert_eq!(first(&it), (Some(50), why.clone(), true));
+    // Two fields may be set at once, as is meant; or the run fails in another way without it.
+    for change in [(true, false), (false, true)] {
+        if let Some(overrun) = &mut it.overrun {
+            (overrun.is_averted, overrun.is_unusual) = change;
+        }
+        assert_eq!(first(&it), (Some(50), why.clone(), false));
+    }
+    if let Some(overrun) = &mut it.overrun {
+        overrun.element = Some(-1);
+    }
+    let why = "writes to element -1 of r->name, which has 8".to_owned();
+    assert_eq!(first(&it), (Some(50), why, false));
+}

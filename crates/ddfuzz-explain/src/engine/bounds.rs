@@ -1,0 +1,484 @@
+//! Finds a write of the failing run that begins in one variable and reaches into another, by which
+//! the run fails: an array that is overrun, or an index that is too large.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::rc::Rc;
+
+use ddfuzz_triage::memory::{Maps, Memory};
+
+use super::anomalies::callers;
+use super::instructions::{ARGUMENTS, Executed};
+use super::pointers::{How, Written, written};
+use super::process::by_number;
+use super::recorded::Recorded;
+use super::run::{Next, Pace, Run};
+use super::watchdog::TimeLimit;
+use super::{Ending, Engine, EngineError, Point, Side, if_supported};
+use crate::crossing::{Bound, Crossing, Stay, leaves_record, stay};
+use crate::dwarf::frames::STACK_POINTER;
+use crate::graph::Graph;
+
+/// Largest number of writes for each of which the state before it is read.
+const READ: usize = 8;
+/// Largest number of writes that are left out, each in a run of its own.
+const TRIED: usize = 4;
+/// Maximum number of calls that are told for a write.
+const CALLERS: usize = 3;
+/// Largest number of times that a run is stopped at one instruction.
+const MOST_STOPS: usize = 5_000;
+/// A run that is stopped at each execution of one instruction may take this many times as long as
+/// another test.
+const STOPPED: u32 = 4;
+/// Largest number of bytes of one write outside of its variable.
+const MOST_BYTES: u64 = 1 << 16;
+
+/// A write of the failing run that reaches into another variable, and without which it does not
+/// fail as it does.
+#[derive(Clone, Debug)]
+pub(crate) struct Overrun {
+    /// The variable in which the write should have stayed, and those into which it reaches.
+    pub crossing: Crossing,
+    /// The addresses that were written.
+    pub written: Range<u64>,
+    /// Whether the write is to one element of an array, which does not have that element.
+    pub is_element: bool,
+    /// Address of the writing instruction, and those of the calls that led to it, innermost first.
+    pub calls: Vec<u64>,
+    /// Whether the run does not fail at all without the write.
+    pub is_averted: bool,
+    /// Whether the same instruction writes within the bounds of such variables at other times, and
+    /// in the passing run always.
+    pub is_unusual: bool,
+}
+
+/// A write that has crossed the bounds of its variable, and the recorded one of which it is a part.
+struct Found {
+    crossing: Crossing,
+    written: Range<u64>,
+    bound: Bound,
+    of: Written,
+}
+
+/// Returns the writes of which `it` consists, as far as they may leave their variable, each with
+/// what tells in which array it should have stayed.
+fn writes_of(it: &Written) -> Vec<(Bound, Range<u64>)> {
+    let element = |array| Bound::Element {
+        base: it.base,
+        array,
+    };
+    let start = (element(it.arrays[0]), it.first..it.first + 1);
+    match it.how {
+        How::Counted => vec![start, (Bound::Filled(it.first), it.range.clone())],
+        How::Text => vec![start, (Bound::Text(it.first), it.range.clone())],
+        How::Called => vec![start, (Bound::Largest(it.first), it.range.clone())],
+        How::InTurn if it.count > 1 => {
+            let whole = (Bound::Filled(it.first), it.range.clone());
+            let last = it.range.end - it.size..it.range.end;
+            // Single bytes may be those of a whole record.
+            let last = (it.size > 1).then(|| (element(it.arrays[1]), last));
+            std::iter::once(whole).chain(last).collect()
+        }
+        How::InTurn | How::Anywhere => {
+            let (low, high) = (it.range.start, it.range.end - it.size);
+            let writes = [(high, it.arrays[1]), (low, it.arrays[0])];
+            let writes = writes.map(|(at, array)| (element(array), at..at + it.size));
+            writes.to_vec()
+        }
+    }
+}
+
+/// Returns the first part of the write `it` that has crossed the bounds of its variable; `None`
+/// where all have stayed inside, or that is not known.
+fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
+    let object = |at| graph.containing(at).map(|it| it.0);
+    writes_of(it).into_iter().find_map(|(bound, written)| {
+        // A pointer to one variable from which a constant leads to another is none to an array.
+        if matches!(bound, Bound::Element { .. }) && object(it.root) != object(it.base) {
+            return None;
+        }
+        match stay(graph, &engine.info.types, bound, &written)? {
+            Stay::Inside => None,
+            Stay::Crosses(mut crossing) => {
+                // Not only the last element.
+                if it.how == How::InTurn && written.end == it.range.end {
+                    crossing.beyond = crossing.has.end.max(it.first)..it.range.end;
+                }
+                let size = crossing.beyond.end - crossing.beyond.start;
+                let of = it.clone();
+                (size <= MOST_BYTES).then_some(Found {
+                    crossing,
+                    written,
+                    bound,
+                    of,
+                })
+            }
+        }
+    })
+}
+
+/// Returns true if the write `it` may have left its variable, by the state `graph` at the end of
+/// the run, in which the pointer to its record need not exist any more.
+fn may_have_crossed(graph: &Graph, engine: &Engine, it: &Written) -> bool {
+    let leaves = |(bound, written): &(Bound, Range<u64>)| match bound {
+        Bound::Element {
+            array: Some(array), ..
+        } => leaves_record(graph, &engine.info.types, *array, written),
+        _ => false,
+    };
+    crossed(graph, engine, it).is_some() || writes_of(it).iter().any(leaves)
+}
+
+impl Engine {
+    /// Finds a write of the failing run to memory outside of the variable to which the written
+    /// address belongs, without which the run does not fail: `averts` tells from the end of a run
+    /// whether it does not. If there is none, finds one without which the run fails in another way
+    /// (`fails` is false), and which the same instruction does not make at other times. `None` if there is no such write, or the run is too long to be
+    /// recorded. `points` are the points of the failing run; a changed run may take `limit`.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn overrun(
+        &mut self,
+        points: &[Point],
+        limit: TimeLimit,
+        (averts, fails): (impl Fn(&Ending) -> bool, impl Fn(&Ending) -> bool),
+    ) -> Result<Option<Overrun>, EngineError> {
+        let Some(whole) = if_supported(self.whole_run(points).map(Some))? else {
+            return Ok(None);
+        };
+        let Some((graph, areas)) = self.last_state(&whole)? else {
+            return Ok(None);
+        };
+        let all = written(&whole, &areas, |pc| self.is_user(pc));
+        let (mut tried, mut other) = (HashSet::new(), None);
+        for it in self.doubtful(&whole, &graph, &all) {
+            if tried.len() >= TRIED || self.facts_until.is_over() {
+                break;
+            }
+            let Some(found) = if_supported(self.read_before(&whole, it))? else {
+                continue;
+            };
+            if !tried.insert(it.pc) {
+                continue;
+            }
+            let mut beyond = vec![found.crossing.beyond.clone()];
+            let others = all.iter().filter(|other| other.pc == it.pc);
+            let others = others.filter_map(|other| crossed(&graph, self, other));
+            beyond.extend(others.map(|it| it.crossing.beyond));
+            let ending = self.without_writes(&whole, it, &beyond, limit)?;
+            let is_averted = averts(&ending);
+            if is_averted || other.is_none() && !fails(&ending) {
+                let mut told = self.told(&whole, &graph, &all, found)?;
+                told.is_averted = is_averted;
+                if is_averted {
+                    return Ok(Some(told));
+                }
+                other = Some(told).filter(|it| it.is_unusual);
+            }
+        }
+        Ok(other)
+    }
+
+    /// Returns the memory graph at the last point of the recorded failing run, and the memory that
+    /// the program may write there; `None` where no point was recorded.
+    fn last_state(
+        &mut self,
+        whole: &Recorded,
+    ) -> Result<Option<(Graph, Vec<Range<u64>>)>, EngineError> {
+        let Some((_, last)) = whole.points.last() else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, *last)?;
+        let maps = Maps::of(run.process.pid);
+        let areas = maps.iter().filter(|it| it.writable);
+        let areas = areas.map(|it| it.start..it.end).collect();
+        Ok(Some((self.capture(&mut run)?.graph, areas)))
+    }
+
+    /// Returns those of the writes `all` that may have left their variable, [`READ`] at most, in
+    /// the order of time: by the state `graph` at the end of the run or, of local variables that do
+    /// not exist any more, the longest write of each instruction.
+    fn doubtful<'a>(
+        &self,
+        whole: &Recorded,
+        graph: &Graph,
+        all: &'a [Written],
+    ) -> Vec<&'a Written> {
+        let stack = |it: &Executed| it.registers[usize::from(STACK_POINTER)];
+        let mut highest: Vec<u64> = whole.executed.iter().map(stack).collect();
+        for at in (1..highest.len()).rev() {
+            highest[at - 1] = highest[at - 1].max(highest[at]);
+        }
+        // What is below the stack pointer of a later instruction is gone.
+        let lowest = whole.executed.iter().map(stack).min().unwrap_or(0);
+        let is_gone = |it: &&Written| (lowest..highest[it.at]).contains(&it.first);
+        let length = |it: &Written| it.range.end - it.range.start;
+        let mut found: Vec<&Written> = Vec::new();
+        for it in all {
+            let is_new = !found.iter().any(|other| other.pc == it.pc);
+            if !is_gone(&it) && is_new && may_have_crossed(graph, self, it) {
+                found.push(it);
+            }
+        }
+        let (mut gone, mut known) = (Vec::new(), HashSet::new());
+        for it in all.iter().filter(is_gone).filter(|it| known.insert(it.pc)) {
+            let same = all.iter().filter(|other| other.pc == it.pc);
+            let longest = same.filter(is_gone).max_by_key(|it| length(it));
+            gone.extend(longest.filter(|it| it.count > 1 || it.base != it.first));
+        }
+        gone.sort_by_key(|it| std::cmp::Reverse(length(it)));
+        found.extend(gone);
+        found.truncate(READ);
+        found.sort_by_key(|it| it.at);
+        found
+    }
+
+    /// Reads the state of the failing run at the statement that makes the recorded write `it`, and
+    /// returns how it crosses the bounds of its variable; `None` if it does not.
+    fn read_before(
+        &mut self,
+        whole: &Recorded,
+        it: &Written,
+    ) -> Result<Option<Found>, EngineError> {
+        let at = match it.how {
+            How::Anywhere => it.extremes[1],
+            _ => it.at,
+        };
+        let Some(point) = whole.passed(at).map(|it| whole.points[it].1) else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, point)?;
+        let graph = self.capture(&mut run)?.graph;
+        Ok(crossed(&graph, self, it))
+    }
+
+    /// Makes the failing run in which what the instruction of the write `it` writes to the memory
+    /// `beyond` is undone each time, and returns how it ends.
+    fn without_writes(
+        &mut self,
+        whole: &Recorded,
+        it: &Written,
+        beyond: &[Range<u64>],
+        limit: TimeLimit,
+    ) -> Result<Ending, EngineError> {
+        self.changed_runs += 1;
+        let mut run = self.start(Side::Failing)?;
+        run.process.set_breakpoint(it.pc)?;
+        let _limit = run.process.limit(limit.times(STOPPED));
+        let read = |run: &mut Run| -> Vec<(u64, Vec<u8>)> {
+            let all = beyond.iter();
+            let read = all.map(|it| {
+                (
+                    it.start,
+                    run.process.bytes(it.start, (it.end - it.start) as usize),
+                )
+            });
+            read.collect()
+        };
+        let mut stops = 0;
+        loop {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => return Ok(*ending),
+                Next::Other(_) => {}
+                Next::Breakpoint(_) => {
+                    let before = read(&mut run);
+                    if let Some(ending) = self.pass_write(&mut run, &whole.executed[it.at])? {
+                        return Ok(ending);
+                    }
+                    for (address, bytes) in before {
+                        run.process.write(address, &bytes)?;
+                    }
+                    stops += 1;
+                    if stops >= MOST_STOPS {
+                        run.process.remove_breakpoint(it.pc)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets a run, stopped at a breakpoint, execute the instruction `executed` there, with all of
+    /// the function that it calls, if it is a call. Returns how the run ended, if it ended there.
+    fn pass_write(
+        &mut self,
+        run: &mut Run,
+        executed: &Executed,
+    ) -> Result<Option<Ending>, EngineError> {
+        let registers = run.process.registers()?;
+        run.process.step_over(registers.rip)?;
+        if !executed.is_call() {
+            return Ok(None);
+        }
+        let back = executed.instruction.next_ip();
+        run.process.set_breakpoint(back)?;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => return Ok(Some(*ending)),
+                Next::Other(_) => {}
+                Next::Breakpoint(now) if now.rip == back && now.rsp >= registers.rsp => break,
+                Next::Breakpoint(now) => drop(run.process.step_over(now.rip)?),
+            }
+        }
+        run.process.remove_breakpoint(back)?;
+        Ok(None)
+    }
+
+    /// Returns what is told of the write `found`: also from where it was called, and whether the
+    /// same instruction stays within its bounds at other times.
+    fn told(
+        &mut self,
+        whole: &Rc<Recorded>,
+        graph: &Graph,
+        all: &[Written],
+        found: Found,
+    ) -> Result<Overrun, EngineError> {
+        let at = match found.of.how {
+            How::Anywhere => found.of.extremes[1],
+            _ => found.of.at,
+        };
+        let pcs = callers(whole, at, CALLERS).into_iter();
+        let pcs = pcs.map(|at| whole.executed[at].pc());
+        let own: Vec<u64> = pcs.filter(|pc| self.is_user(*pc)).collect();
+        let is_inside = |it: &Written| {
+            let writes = writes_of(it).into_iter();
+            let stays = writes
+                .filter_map(|(bound, written)| stay(graph, &self.info.types, bound, &written));
+            let stays: Vec<Stay> = stays.collect();
+            !stays.is_empty() && stays.iter().all(|it| *it == Stay::Inside)
+        };
+        let has = &found.crossing.has;
+        let starts_inside = found.of.count > 1 && has.contains(&found.of.first);
+        let others = all
+            .iter()
+            .filter(|it| it.pc == found.of.pc && it.at != found.of.at);
+        let is_usual = starts_inside || others.into_iter().any(is_inside);
+        let in_passing = if_supported(self.in_passing_run(whole, &found).map(Some))?.flatten();
+        Ok(Overrun {
+            is_element: matches!(found.bound, Bound::Element { .. }),
+            written: found.written,
+            calls: std::iter::once(found.of.pc).chain(own).collect(),
+            is_averted: false,
+            is_unusual: in_passing.unwrap_or(is_usual),
+            crossing: found.crossing,
+        })
+    }
+
+    /// Returns whether the instruction of the write `found` writes, in the passing run, no more
+    /// than its variable has room for in the failing run; `None` where the passing run does not
+    /// execute it, or that cannot be told.
+    fn in_passing_run(
+        &mut self,
+        whole: &Recorded,
+        found: &Found,
+    ) -> Result<Option<bool>, EngineError> {
+        let of = &found.of;
+        let has = &found.crossing.has;
+        let executed = &whole.executed[of.extremes[usize::from(found.written.end > has.end)]];
+        let Some(allowed) = Allowed::new(found, executed) else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Passing)?;
+        run.process.set_breakpoint(of.pc)?;
+        let (mut is_executed, mut last) = (false, 0..0);
+        for _ in 0..MOST_STOPS {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(_) => break,
+                Next::Other(_) => {}
+                Next::Breakpoint(registers) => {
+                    let now = Executed::again(executed.instruction, by_number(&registers));
+                    let before = allowed.seen(&now, &mut run);
+                    if self.pass_write(&mut run, executed)?.is_some() {
+                        break;
+                    }
+                    let length = allowed.length(&now, &before, &mut run, &mut last);
+                    if !allowed.room.contains(&length) {
+                        return Ok(Some(false));
+                    }
+                    is_executed = true;
+                }
+            }
+        }
+        Ok(is_executed.then_some(true))
+    }
+}
+
+/// What one instruction may write by a pointer without leaving the variable.
+struct Allowed {
+    how: How,
+    /// Numbers of bytes that may be written from the pointer on or, of an instruction that writes
+    /// to one element, distances in bytes from the pointer.
+    room: Range<i64>,
+    /// Number of the register with the pointer to what a library's function writes.
+    argument: usize,
+}
+
+impl Allowed {
+    fn new(found: &Found, executed: &Executed) -> Option<Allowed> {
+        let (of, has) = (&found.of, &found.crossing.has);
+        let distance = |at: u64, from: u64| at.wrapping_sub(from) as i64;
+        let arguments = ARGUMENTS.into_iter();
+        let mut arguments = arguments.filter(|it| executed.registers[*it] == of.first);
+        let (how, room) = match (of.how, found.bound) {
+            (How::Counted | How::Text | How::Called, Bound::Element { .. }) => return None,
+            (How::InTurn | How::Anywhere, Bound::Element { .. }) => {
+                let base = executed.element_base()?;
+                let end = has.end.max(found.crossing.reached);
+                let room = distance(has.start, base)..distance(end, base);
+                (How::Anywhere, room)
+            }
+            (how, _) => (how, 0..distance(found.crossing.reached, of.first) + 1),
+        };
+        let argument = arguments.next().unwrap_or(ARGUMENTS[0]);
+        Some(Allowed {
+            how,
+            room,
+            argument,
+        })
+    }
+
+    /// Returns the memory behind the pointer that a library's function is given, before the call.
+    fn seen(&self, now: &Executed, run: &mut Run) -> Vec<u8> {
+        match self.how {
+            How::Text | How::Called => {
+                let length = self.room.end.max(0) as usize + 64;
+                run.process.bytes(now.registers[self.argument], length)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the number of bytes that were written from the pointer on or, of an instruction that
+    /// writes to one element, the distance of the write from the pointer. `last` has the addresses
+    /// that the instruction has written without a gap.
+    fn length(&self, now: &Executed, before: &[u8], run: &mut Run, last: &mut Range<u64>) -> i64 {
+        match self.how {
+            How::Counted => now.registers[ARGUMENTS[2]] as i64,
+            How::Text | How::Called => {
+                let after = run
+                    .process
+                    .bytes(now.registers[self.argument], before.len());
+                let mut pairs = before.iter().zip(&after);
+                pairs
+                    .rposition(|(one, other)| one != other)
+                    .map_or(0, |at| at as i64 + 1)
+            }
+            How::Anywhere => {
+                let base = now.element_base().unwrap_or(0);
+                now.written().map_or(0, |it| it.0.wrapping_sub(base) as i64)
+            }
+            How::InTurn => {
+                let (at, size) = now.written().unwrap_or((0, 0));
+                *last = match at == last.end {
+                    true => last.start..at + size,
+                    false => at..at + size,
+                };
+                (last.end - last.start) as i64
+            }
+        }
+    }
+}
