@@ -71,7 +71,10 @@ pub(crate) fn with_command(hint: &str, target: &Target) -> String {
         .unwrap_or_default();
     let is_fuzzer = sanitizers.iter().any(|it| it == "fuzzer");
     match plain_build(program, is_fuzzer) {
-        Some(command) => format!("{hint}, such as by `{command}`"),
+        Some(command) if command.starts_with("cargo") => format!("{hint}, such as by `{command}`"),
+        Some(command) => format!(
+            "{hint}, such as by `{command}` with the other options of its build (-I, -D, -l)"
+        ),
         None => hint.to_owned(),
     }
 }
