@@ -303,7 +303,7 @@ mod tests {
             return false;
         };
         let wanted = 40 + usize::from(*code ^ 0x5a) % 64;
-        let is_kept = |at: usize| at % 3 > 0 || body[at] == (at * 37 + 129) as u8;
+        let is_kept = |at: usize| !at.is_multiple_of(3) || body[at] == (at * 37 + 129) as u8;
         *head == HEAD && body.len() >= wanted && (0..40).all(is_kept)
     }
 

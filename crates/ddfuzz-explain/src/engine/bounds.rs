@@ -129,6 +129,9 @@ fn may_have_crossed(graph: &Graph, engine: &Engine, it: &Written) -> bool {
     crossed(graph, engine, it).is_some() || writes_of(it).iter().any(leaves)
 }
 
+/// A memory graph, and the ranges of addresses that the program may write at that point.
+type LastState = (Graph, Vec<Range<u64>>);
+
 impl Engine {
     /// Finds a write of the failing run to memory outside of the variable to which the written
     /// address belongs, without which the run does not fail: `averts` tells from the end of a run
@@ -182,10 +185,7 @@ impl Engine {
 
     /// Returns the memory graph at the last point of the recorded failing run, and the memory that
     /// the program may write there; `None` where no point was recorded.
-    fn last_state(
-        &mut self,
-        whole: &Recorded,
-    ) -> Result<Option<(Graph, Vec<Range<u64>>)>, EngineError> {
+    fn last_state(&mut self, whole: &Recorded) -> Result<Option<LastState>, EngineError> {
         let Some((_, last)) = whole.points.last() else {
             return Ok(None);
         };

@@ -452,9 +452,12 @@ impl Following<'_> {
 mod tests {
     use super::*;
 
+    /// An instruction: its address, its bytes, and the values that some registers have before it.
+    type Instruction<'a> = (u64, &'a [u8], &'a [(usize, u64)]);
+
     /// Returns a recording of the instructions `code`, each with the values that some registers have
     /// before it; these keep them up to the next instruction that gives them another one.
-    fn recorded(code: &[(u64, &[u8], &[(usize, u64)])]) -> Recorded {
+    fn recorded(code: &[Instruction<'_>]) -> Recorded {
         let mut registers = [0; REGISTERS];
         registers[usize::from(STACK_POINTER)] = 0x9000;
         let all = code.iter().map(|(pc, bytes, values)| {
@@ -470,7 +473,7 @@ mod tests {
         }
     }
 
-    fn found(code: &[(u64, &[u8], &[(usize, u64)])]) -> Vec<Written> {
+    fn found(code: &[Instruction<'_>]) -> Vec<Written> {
         let areas = [0x5000..0x6000, 0x8000..0xa000];
         written(&recorded(code), &areas, |_| true)
     }
@@ -507,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_pointer_that_is_moved_by_a_loop_leads_to_the_same_array() {
-        let mut code: Vec<(u64, &[u8], &[(usize, u64)])> = Vec::new();
+        let mut code: Vec<Instruction<'_>> = Vec::new();
         let values: [[(usize, u64); 1]; 4] = [0x5000, 0x5001, 0x5002, 0x5003].map(|it| [(RAX, it)]);
         for at in &values {
             code.push((0x100, BYTE, at));
