@@ -341,8 +341,9 @@ fn add_beyond(
 }
 
 /// Adds to a result a write of the failing run that reaches out of its variable into another, and
-/// without which the run does not fail, or fails in another way. Adds nothing if there is none, the run was not recorded, or
-/// it writes past the end of a heap block in another way that is known. A run may take `limit`.
+/// without which the run does not fail, or fails in another way. Adds nothing if there is none, if
+/// the run was not recorded, or if it is already known to write past the end of a heap block. A run
+/// may take `limit`.
 ///
 /// # Errors
 /// When the runs cannot be made.

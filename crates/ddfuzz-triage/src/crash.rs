@@ -182,8 +182,8 @@ impl Crash {
         self.found.as_ref().and_then(Found::campaign)
     }
 
-    /// Returns true if only the last of each few runs that triage makes of an input has crashed: it
-    /// is the one with randomized addresses.
+    /// Returns true if triage saw the crash in a run with randomized addresses: the last of each
+    /// three runs of the input. Those before it, without randomization, did not crash.
     pub fn came_with_random_addresses(&self) -> bool {
         self.hits == 1 && self.tries.is_multiple_of(TRIES)
     }

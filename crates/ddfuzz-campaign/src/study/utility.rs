@@ -250,9 +250,9 @@ pub struct RequestedUtilities {
 }
 
 impl RequestedUtilities {
-    /// Returns these, in which what the user does not say is as in `was`, the request of an earlier
-    /// call. Names, packages and programs in no list count as one: whoever gives one of them asks
-    /// for other utilities.
+    /// Returns this request, completed by `was`, the request of an earlier call: what this one
+    /// leaves empty is taken from there. Names, packages and `unlisted` count as one: if any of them
+    /// is given, none is taken from `was`.
     pub fn or(mut self, was: RequestedUtilities) -> RequestedUtilities {
         if self.names.is_empty() && self.packages.is_empty() && !self.unlisted {
             (self.names, self.packages) = (was.names, was.packages);
@@ -274,7 +274,7 @@ impl RequestedUtilities {
 pub struct Selection {
     /// List of utilities with their invocations, from which the user selects.
     pub list: List,
-    /// What the user selects of it, and besides it.
+    /// Which utilities of the list, and which others, the user asks for.
     pub requested: RequestedUtilities,
     /// Channels by which inputs may reach a utility (`stdin`, `file`, `cp`, `two_files`, `pty`);
     /// empty means all.
