@@ -54,6 +54,27 @@ impl Change {
     }
 }
 
+/// Computes the single change that turns `passing` into `failing`: it replaces what is between the
+/// longest common beginning and the longest common end of what is left of both texts.
+///
+/// ```
+/// use ddfuzz_delta::one_change;
+///
+/// let change = one_change(b"a small cat", b"a smaller bat");
+/// assert_eq!((change.at, change.with), (7..9, 7..11));
+/// ```
+pub fn one_change(passing: &[u8], failing: &[u8]) -> Change {
+    let same = |(one, other): &(&u8, &u8)| one == other;
+    let front = passing.iter().zip(failing).take_while(same).count();
+    let rests = [passing, failing].map(|text| text[front..].iter().rev());
+    let [rest, other_rest] = rests;
+    let back = rest.zip(other_rest).take_while(same).count();
+    Change {
+        at: front..passing.len() - back,
+        with: front..failing.len() - back,
+    }
+}
+
 /// Computes the changes that turn `passing` into `failing`, in ascending order; no two of them
 /// touch.
 ///

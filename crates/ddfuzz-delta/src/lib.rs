@@ -70,7 +70,7 @@ pub use self::dd::{Dd, Difference, Mode};
 pub use self::ddmin::{Ddmin, Ddmin2002};
 pub use arguments::{Argument, Arguments};
 pub use cache::{Cache, Caching, Hit, Seen, TextId};
-pub use change::{Change, apply, changes};
+pub use change::{Change, apply, changes, one_change};
 pub use config::{Config, ConfigId, part};
 pub use dd_1999::{Dd1999, DdPlus};
 pub use debugger::{DeltaDebugger, Verdict};

@@ -290,10 +290,7 @@ fn interpreter(file: &Elf<'_>) -> Option<String> {
 
 /// Whether the bytes `text` occur in `data`.
 pub fn holds(data: &[u8], text: &[u8]) -> bool {
-    let (at, sought) = (data.as_ptr().cast(), text.as_ptr().cast());
-    // SAFETY: both are valid for reads of their lengths, and the call keeps no pointer.
-    let found = unsafe { libc::memmem(at, data.len(), sought, text.len()) };
-    !found.is_null()
+    memchr::memmem::find(data, text).is_some()
 }
 
 /// An entry function of a program: it takes an input as bytes in memory, such as

@@ -298,12 +298,11 @@ fn stay_in(
         Shape::Array(element, _) => types.get(*element).size.max(1),
         _ => 1,
     };
+    let others = names(graph, &beyond);
     Some(Stay::Crosses(Crossing {
         object: graph.name(id, &part.path),
-        reached: names(graph, &beyond)
-            .first()
-            .map_or(beyond.start, |it| it.0),
-        into: names(graph, &beyond).into_iter().map(|it| it.1).collect(),
+        reached: others.first().map_or(beyond.start, |it| it.0),
+        into: others.into_iter().map(|it| it.1).collect(),
         has,
         element,
         beyond,

@@ -1,5 +1,6 @@
 //! The result of an explanation, as JSON has it.
 
+use ddfuzz_delta::one_change;
 use ddfuzz_model::files::Base64;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -546,15 +547,8 @@ pub fn input_difference(failing: &[u8], passing: &[u8]) -> Vec<InputDifference> 
             .map(|range| entry(range.clone(), range))
             .collect();
     }
-    let same = |(one, other): &(&u8, &u8)| one == other;
-    let start = failing.iter().zip(passing).take_while(same).count();
-    let rest = failing.len().min(passing.len()) - start;
-    let backwards = failing.iter().rev().zip(passing.iter().rev());
-    let end = backwards.take(rest).take_while(same).count();
-    vec![entry(
-        start..failing.len() - end,
-        start..passing.len() - end,
-    )]
+    let change = one_change(failing, passing);
+    vec![entry(change.at, change.with)]
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::passes::alike::Alike;
 use crate::passes::{current_best::CurrentBest, ranges::union};
-use crate::{Edit, Outcome, Replacement};
+use crate::{Edit, Outcome, Replacement, one_change};
 
 /// Deletes single bytes of the current best text from the end to the front; of a run of equal
 /// bytes, only the last is tried. After each success, twice as many bytes are tried at once.
@@ -160,14 +160,8 @@ impl VainRuns {
     /// Returns the range of `text` outside of which it is the same as the text in which all runs
     /// were tried in vain; the whole text if there is none.
     fn changed_in(&self, text: &[u8]) -> Range<usize> {
-        let Some(before) = &self.text else {
-            return 0..text.len();
-        };
-        let same = |(a, b): &(&u8, &u8)| a == b;
-        let front = before.iter().zip(text).take_while(same).count();
-        let most = before.len().min(text.len()) - front;
-        let back = before.iter().rev().zip(text.iter().rev());
-        front..text.len() - back.take(most).take_while(same).count()
+        let before = self.text.as_ref();
+        before.map_or(0..text.len(), |before| one_change(before, text).with)
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::Document;
-use crate::{Config, Edit, Replacement};
+use crate::{Config, Edit, Replacement, one_change};
 
 /// The document around the payloads (changeable bytes) that passes edit at present. It makes each
 /// edit of the payloads an edit of the whole text, with corrected numbers, and holds the whole
@@ -139,13 +139,10 @@ pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<Edit> {
     if new.len() > old.len() || new == old {
         return None;
     }
-    let same = |(one, other): &(&u8, &u8)| one == other;
-    let front = old.iter().zip(new).take_while(same).count();
-    let (old_rest, new_rest) = (old[front..].iter().rev(), new[front..].iter().rev());
-    let back = old_rest.zip(new_rest).take_while(same).count();
+    let change = one_change(old, new);
     let replacement = Replacement {
-        at: front..old.len() - back,
-        with: new[front..new.len() - back].to_vec(),
+        at: change.at,
+        with: new[change.with].to_vec(),
     };
     Some(Edit::Set(vec![replacement]))
 }

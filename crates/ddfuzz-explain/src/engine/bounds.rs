@@ -136,8 +136,8 @@ impl Engine {
     /// Finds a write of the failing run to memory outside of the variable to which the written
     /// address belongs, without which the run does not fail: `averts` tells from the end of a run
     /// whether it does not. If there is none, finds one without which the run fails in another way
-    /// (`fails` is false), and which the same instruction does not make at other times. `None` if there is no such write, or the run is too long to be
-    /// recorded. `points` are the points of the failing run; a changed run may take `limit`.
+    /// (`fails` is false), and which the same instruction does not make at other times. `None` if
+    /// there is no such write, or the run is too long to be recorded. `points` are the points of the failing run; a changed run may take `limit`.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -242,11 +242,7 @@ impl Engine {
         whole: &Recorded,
         it: &Written,
     ) -> Result<Option<Found>, EngineError> {
-        let at = match it.how {
-            How::Anywhere => it.extremes[1],
-            _ => it.at,
-        };
-        let Some(point) = whole.passed(at).map(|it| whole.points[it].1) else {
+        let Some(point) = whole.passed(it.told_at()).map(|it| whole.points[it].1) else {
             return Ok(None);
         };
         let mut run = self.start(Side::Failing)?;
@@ -308,23 +304,12 @@ impl Engine {
         run: &mut Run,
         executed: &Executed,
     ) -> Result<Option<Ending>, EngineError> {
-        let registers = run.process.registers()?;
-        run.process.step_over(registers.rip)?;
+        run.process.step_over_here()?;
         if !executed.is_call() {
             return Ok(None);
         }
-        let back = executed.instruction.next_ip();
-        run.process.set_breakpoint(back)?;
-        loop {
-            match self.resume(&mut run.process, Pace::Free)? {
-                Next::Ended(ending) => return Ok(Some(*ending)),
-                Next::Other(_) => {}
-                Next::Breakpoint(now) if now.rip == back && now.rsp >= registers.rsp => break,
-                Next::Breakpoint(now) => drop(run.process.step_over(now.rip)?),
-            }
-        }
-        run.process.remove_breakpoint(back)?;
-        Ok(None)
+        let left = self.leave_call(run, executed.instruction.next_ip())?;
+        Ok(left.err().map(|ending| *ending))
     }
 
     /// Returns what is told of the write `found`: also from where it was called, and whether the
@@ -336,11 +321,7 @@ impl Engine {
         all: &[Written],
         found: Found,
     ) -> Result<Overrun, EngineError> {
-        let at = match found.of.how {
-            How::Anywhere => found.of.extremes[1],
-            _ => found.of.at,
-        };
-        let pcs = callers(whole, at, CALLERS).into_iter();
+        let pcs = callers(whole, found.of.told_at(), CALLERS).into_iter();
         let pcs = pcs.map(|at| whole.executed[at].pc());
         let own: Vec<u64> = pcs.filter(|pc| self.is_user(*pc)).collect();
         let is_inside = |it: &Written| {

@@ -114,6 +114,15 @@ pub(super) struct Written {
 }
 
 impl Written {
+    /// Returns the index in the recording of the write by which all of them are told: that to the
+    /// highest byte if they are in any order, else the first.
+    pub(super) fn told_at(&self) -> usize {
+        match self.how {
+            How::Anywhere => self.extremes[1],
+            _ => self.at,
+        }
+    }
+
     /// Adds the write to `range` by the instruction `at`, which uses `pointer`.
     fn add(&mut self, range: Range<u64>, at: usize, pointer: Pointer) {
         if range.start != self.range.end {
@@ -284,29 +293,34 @@ impl Following<'_> {
     /// of the function before.
     fn add(&mut self, at: usize, (pointer, how): (Pointer, How), range: Range<u64>, stack: u64) {
         let pc = self.recorded.executed[at].pc();
-        let key = (pc, stack, pointer.base, pointer.array);
-        let known = self.last.get(&key).map(|known| &mut self.found[*known]);
+        let site = (pc, stack, pointer.base, pointer.array);
+        let known = self.last.get(&site).map(|known| &mut self.found[*known]);
         // Another call of the function begins anew.
         match known.filter(|it| it.count == 1 || it.first != range.start) {
             Some(known) => known.add(range, at, pointer),
             None => {
-                self.last.insert(key, self.found.len());
-                self.found.push(Written {
-                    pc,
-                    how,
-                    root: pointer.root,
-                    base: pointer.base,
-                    first: range.start,
-                    size: range.end - range.start,
-                    range,
-                    arrays: [pointer.array; 2],
-                    at,
-                    extremes: [at; 2],
-                    stack,
-                    count: 1,
-                });
+                self.last.insert(site, self.found.len());
+                self.begin(at, (pointer, how), range, stack);
             }
         }
+    }
+
+    /// Adds a write that is not part of an earlier one.
+    fn begin(&mut self, at: usize, (pointer, how): (Pointer, How), range: Range<u64>, stack: u64) {
+        self.found.push(Written {
+            pc: self.recorded.executed[at].pc(),
+            how,
+            root: pointer.root,
+            base: pointer.base,
+            first: range.start,
+            size: range.end - range.start,
+            range,
+            arrays: [pointer.array; 2],
+            at,
+            extremes: [at; 2],
+            stack,
+            count: 1,
+        });
     }
 
     /// Records what the call of a library's function at the index `at` writes.
@@ -338,10 +352,7 @@ impl Following<'_> {
             let Some(end) = end.filter(|end| *end > *value && self.is_address(*value)) else {
                 continue;
             };
-            let pc = executed.pc();
-            self.last.remove(&(pc, stack, pointer.base, pointer.array));
-            self.add(at, (pointer, how), *value..end, stack);
-            self.last.remove(&(pc, stack, pointer.base, pointer.array));
+            self.begin(at, (pointer, how), *value..end, stack);
         }
     }
 

@@ -9,7 +9,7 @@ use super::library::LibraryCall;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::sources::{Source, source};
-use super::{Engine, EngineError, Point, Side, Unsupported};
+use super::{Ending, Engine, EngineError, Point, Side, Unsupported};
 use crate::dwarf::frames::REGISTERS;
 use crate::graph::Place;
 
@@ -195,8 +195,19 @@ impl Engine {
     }
 
     /// Runs from the first instruction of a called function to its return to `back`, and returns
-    /// the registers there.
+    /// the registers there; an error if the run ends before.
     fn finish(&mut self, run: &mut Run, back: u64) -> Result<user_regs_struct, EngineError> {
+        let left = self.leave_call(run, back)?;
+        left.map_err(|_| EngineError::Unsupported(Unsupported::Unsteady))
+    }
+
+    /// Runs from the first instruction of a called function to its return to `back`, and returns
+    /// the registers there, or how the run ended before.
+    pub(super) fn leave_call(
+        &mut self,
+        run: &mut Run,
+        back: u64,
+    ) -> Result<Result<user_regs_struct, Box<Ending>>, EngineError> {
         let stack = run.process.registers()?.rsp;
         run.process.set_breakpoint(back)?;
         loop {
@@ -204,11 +215,11 @@ impl Engine {
             match self.resume(&mut run.process, Pace::Free)? {
                 Next::Breakpoint(registers) if registers.rsp > stack => {
                     run.process.remove_breakpoint(back)?;
-                    return Ok(registers);
+                    return Ok(Ok(registers));
                 }
                 Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
                 Next::Other(_) => {}
-                Next::Ended(_) => return Err(EngineError::Unsupported(Unsupported::Unsteady)),
+                Next::Ended(ending) => return Ok(Err(ending)),
             }
         }
     }

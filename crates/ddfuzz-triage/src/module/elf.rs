@@ -238,16 +238,12 @@ fn find_main<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>, module: &mut Module)
     let entry = elf.entry();
     module.start = (entry != 0).then_some(entry);
     let argument = start_up_code(elf, module).and_then(|code| main_argument(code, entry));
-    let main = match argument {
-        Some(MainArgument::Slot(slot)) => read_slots(elf, module, Some(slot)),
-        argument => {
-            read_slots(elf, module, None);
-            argument.and_then(|argument| match argument {
-                MainArgument::Address(address) => Some(address),
-                MainArgument::Slot(_) => None,
-            })
-        }
+    let (address, slot) = match argument {
+        Some(MainArgument::Address(address)) => (Some(address), None),
+        Some(MainArgument::Slot(slot)) => (None, Some(slot)),
+        None => (None, None),
     };
+    let main = read_slots(elf, module, slot).or(address);
     let inside = |address: &u64| {
         let skips = module
             .executable
