@@ -96,15 +96,17 @@ pub enum Found {
     File {
         /// Path of the user's file with the crashing input.
         path: std::path::PathBuf,
-        /// Id of the campaign that ran the file; `None` in a record of an older version.
+        /// Id of the campaign that ran the file; `None` as long as the record belongs to no
+        /// campaign, and in a record of an older version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         campaign: Option<String>,
     },
 }
 
 impl Found {
-    /// Returns the id of the campaign whose target showed the crash; `None` if an older version
-    /// wrote the record of a file or slip.
+    /// Returns the id of the campaign whose target showed the crash; `None` for a file that belongs
+    /// to no campaign yet, and if an older version wrote the record of a file or slip (crash met
+    /// while another input was minimized).
     pub fn campaign(&self) -> Option<&str> {
         match self {
             Found::Run { campaign, .. } => Some(campaign),
@@ -127,7 +129,7 @@ pub struct Subject {
 /// a separate file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crash {
-    /// Version number of the format of crash records in which this record is.
+    /// Version number of the format of this crash record.
     pub v: u32,
     /// Keys of the crash: hashes by which it is grouped with other crashes of the same bug.
     pub keys: Keys,
@@ -182,8 +184,8 @@ impl Crash {
         self.found.as_ref().and_then(Found::campaign)
     }
 
-    /// Returns true if triage saw the crash in a run with randomized addresses: the last of each
-    /// three runs of the input. Those before it, without randomization, did not crash.
+    /// Returns true if triage saw the crash only with randomized addresses. Of three runs of an
+    /// input, triage randomizes the addresses of the last one; the two before it did not crash.
     pub fn came_with_random_addresses(&self) -> bool {
         self.hits == 1 && self.tries.is_multiple_of(TRIES)
     }
@@ -199,9 +201,10 @@ impl Crash {
         crash
     }
 
-    /// Returns the crash as a slip: one that occurred while the input with the hash `of` (16 hex
-    /// digits), whose crash is `minimized`, was minimized. It gets the campaign and the program of
-    /// that crash. `test`: index of the test in the minimization log, if it has a line there.
+    /// Returns this crash as a slip: a different crash that occurred while the input with the hash
+    /// `of` (16 hex digits), whose own crash is `minimized`, was minimized. The slip gets the
+    /// campaign and the program of `minimized`. `test`: index of the test in the minimization log,
+    /// if it has a line there.
     #[must_use]
     pub fn into_slip(self, of: &str, minimized: &Crash, test: Option<u64>) -> Crash {
         let found = Found::Slip {
@@ -332,8 +335,8 @@ pub struct Details {
     /// is not there, and in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
-    /// Whether a process crashed that the program had started, and the program itself ended without
-    /// a crash: its own status does not show the crash.
+    /// Whether the crashed process is one that the program had started, while the program itself
+    /// ended without a crash, so that its own status does not show the crash.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_descendant: bool,
     /// The last 4 KiB that the program wrote to stderr; invalid UTF-8 is replaced.
@@ -410,8 +413,9 @@ impl Frame {
         })
     }
 
-    /// Returns the innermost known function at the frame's code and its source line, or one of
-    /// them, as text: `parse at list.c:12`; else module and offset: `exe+0x1189`.
+    /// Returns, as text, the innermost known function at the frame's code and its source line, or
+    /// whichever of the two is known: `parse at list.c:12`. If neither is known, returns module and
+    /// offset: `exe+0x1189`.
     pub fn place(&self) -> String {
         self.site().to_string()
     }

@@ -1,6 +1,6 @@
 //! Reads a snapshot from the copy that a dying process makes of itself in shared memory, where
-//! ptrace is refused (docs/src/keys.md). The snapshot is computed as for a traced process, from
-//! other memory.
+//! ptrace is refused (docs/src/keys.md). The snapshot is computed as for a traced process, but
+//! reads the copied memory.
 
 use std::collections::HashMap;
 use std::fs::File;

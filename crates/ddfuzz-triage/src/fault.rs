@@ -55,8 +55,8 @@ pub struct Fault {
     pub access: Option<Access>,
 }
 
-/// Lowest address that does not count as a null pointer. A smaller address counts as one with an
-/// offset: a field of a null struct.
+/// Lowest address that does not count as a null pointer. Each lower address counts as a null
+/// pointer with an offset, as of a field in a null struct.
 const NULL_PAGES: u64 = 64 << 10;
 /// Maximum distance of an unmapped fault address below the stack pointer to count as a stack
 /// overflow, in bytes.

@@ -2,7 +2,7 @@
 //!
 //! The run is traced from system call to system call. At each call that reads the input, the stack
 //! is unwound as for a crash, so stripped and static programs work. For programs with buffered
-//! input, the stack is that of the refill.
+//! input, the stack is that of the call that refills the buffer.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -1,6 +1,6 @@
-//! Whether a run can show a crash at all that was found by another build of the program, or within
-//! other limits. If it cannot, a run that passes does not mean that the bug is fixed (`cannot
-//! tell`).
+//! Whether a run can show a crash at all, if another build of the program has shown it, or a run
+//! within other limits. If it cannot, a run that passes does not mean that the bug is fixed
+//! (`cannot tell`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -126,9 +126,9 @@ pub fn program_build_id(path: &Path) -> std::io::Result<Option<Arc<str>>> {
 }
 
 /// Returns the reason why passing runs of the program at `path` do not show that `crashes` are
-/// fixed, if it is the very build that crashed: its build id is `id`, and all crashes happened in
-/// code of the main program of the build with this id. `None` if one did not, or if its build is
-/// unknown.
+/// fixed, if the program is the very build that crashed: its build id is `id`, and each of
+/// `crashes` happened in code of the main program of the build `id`. `None` if one of them happened
+/// elsewhere or in another build, or if its build is unknown.
 pub fn same_build<'a>(
     (path, id): (&Path, &str),
     mut crashes: impl Iterator<Item = &'a Crash>,
@@ -375,7 +375,8 @@ fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
 }
 
 /// Returns the reason why a passing run does not show that a hang or memory blow-up is fixed, if
-/// the limit that it exceeded is larger now; else `None`.
+/// the limit that the crash exceeded is larger in `now`, the limits of the passing run; else
+/// `None`.
 fn larger_limit(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     let then = &crash.limits;
     match crash.class.0.as_str() {
@@ -445,8 +446,8 @@ fn build(sanitizers: &[Sanitizer]) -> String {
     }
 }
 
-/// Returns the reason why a passing run does not show that a crash by exit status is fixed, if its
-/// exit status does not count as a crash now; else `None`.
+/// Returns the reason why a passing run does not show that a crash by exit status is fixed, if
+/// under the conditions `now` of that run, the exit status does not count as a crash; else `None`.
 fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let status = crash.class.exit_status()?;
     (now.crash_exit != Some(status)).then(|| {

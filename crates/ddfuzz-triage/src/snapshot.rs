@@ -185,8 +185,8 @@ pub struct Snapshot {
     pub inside: Vec<RawFrame>,
     /// The endless loop of a hang, in the function of the first frame; `None` where none was found.
     pub endless: Option<Endless>,
-    /// Whether the process is one that the program has started, and the program itself ended
-    /// without a crash.
+    /// Whether the crashed process is one that the program has started, while the program itself
+    /// ended without a crash.
     pub of_descendant: bool,
     /// Time that reading this state from the process took.
     pub took: Duration,

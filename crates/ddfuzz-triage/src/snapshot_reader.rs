@@ -1,5 +1,6 @@
-//! Reads a snapshot of a stopped thread, or of the copy of one: registers, fault, and stack, also
-//! where control flow left the code by a wild call or a smashed stack.
+//! Reads the snapshot of a stopped thread, or of a thread of which a dying process left a copy:
+//! registers, faulting access, and stack, also where a wild call or a smashed stack led control
+//! flow out of the code.
 
 use std::time::Instant;
 
@@ -354,8 +355,8 @@ fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
 }
 
 /// Returns whether the access to `address` was a read or a write. `touched` are the memory accesses
-/// of the instruction: the one that includes the address decides, or else the only one, if there is
-/// only one. `None` if neither exists.
+/// of the instruction: the one that includes the address decides; if none does, but there is only
+/// one access, that one. Otherwise returns `None`.
 fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
     match (touched.iter().find(holds), touched) {
@@ -421,8 +422,8 @@ pub(crate) fn caller(
 const DEAD_STACK: u64 = 64 << 10;
 
 /// Returns the first return address into user code below the stack pointer of a smashed stack;
-/// `None` if there is none. The function that returned to an invalid address left it there with its
-/// last call, so it identifies the function whose frame was overwritten.
+/// `None` if there is none. It stayed there after the last call made by the function that then
+/// returned to an invalid address. So it lies in the function whose stack frame was overwritten.
 pub(crate) fn victim(
     registers: &Registers,
     layout: &Layout,

@@ -17,8 +17,8 @@ use ddfuzz_exec::{
 ///
 /// It need not be a child of this process. Dropping it kills the process.
 pub trait Tracee {
-    /// Returns the id of the waiting process; it is valid until the end of the process has been
-    /// collected.
+    /// Returns the id of the waiting process; it is valid until the process has ended and its
+    /// parent has waited for it.
     fn pid(&self) -> Pid;
 
     /// Checks whether the process waits before its `execve` of the target's program; false if it
@@ -279,9 +279,10 @@ impl Triager {
         Ok(Triager::with_settings(Box::new(start), Settings::default()))
     }
 
-    /// Creates a triager of `target`, and an executor for a search, which share one fork server.
-    /// `way` says how the target is executed; if it is `None`, the fastest way is chosen. Returns
-    /// `None` for targets that are not run by an entry function, and where no such server works.
+    /// Creates a triager of `target`, and an executor for a search (such as a minimization), which
+    /// share one fork server. `way` says how the target is executed; if it is `None`, the fastest
+    /// way is chosen. Returns `None` for targets that are run by their `main` instead of an entry
+    /// function (such as `LLVMFuzzerTestOneInput`), and where no such server works.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.

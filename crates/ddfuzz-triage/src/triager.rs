@@ -261,8 +261,8 @@ impl Triager {
     }
 
     /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; other runs keep
-    /// the target's limits. While a hang is minimized, these are shorter than usual, and an input
-    /// that exceeds them need not hang; so it is examined within the full limits.
+    /// the target's limits. While a hang is minimized, the target's limits are shorter than usual,
+    /// and a run that exceeds them need not be a hang; so `examine` uses the full limits, `time`.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }
@@ -359,7 +359,7 @@ impl Triager {
         })
     }
 
-    /// Makes the crash record of a run; `None` if it ended without a crash.
+    /// Makes the crash record of the run `keyed`; `None` if the run ended without a crash.
     pub fn record(&mut self, keyed: KeyedRun) -> Option<Crash> {
         let named = keyed.classified?;
         Some(self.record_of(&keyed.run, named, 1, keyed.at))
@@ -388,9 +388,9 @@ impl Triager {
         Ok(Some((keyed.quick(), keyed.run.cpu)))
     }
 
-    /// Runs `input`, which has crashed but not under a tracer, up to three times without one. If it
-    /// crashes each time, the program [avoids tracers](crate::programs_avoiding_tracers); returns
-    /// class and keys of the crash then, else `None`.
+    /// Runs `input`, which has crashed but not under a tracer, up to three times without a tracer.
+    /// If each run crashes, the program [avoids tracers](crate::programs_avoiding_tracers), and
+    /// class and keys of the crash are returned; otherwise returns `None`.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -400,9 +400,10 @@ impl Triager {
         Ok(keyed.transpose()?.map(|keyed| keyed.quick()))
     }
 
-    /// Runs an input that has not crashed under a tracer up to three times without one. If each run
-    /// crashes or exceeds a limit, notes that the program avoids tracers, so that all later runs of
-    /// it are made without one, and returns the last of these runs; else `None`.
+    /// Runs an input that has not crashed under a tracer up to three times without a tracer. If
+    /// each run crashes or exceeds a limit, notes that the program avoids tracers, so that all
+    /// later runs of the program are made without a tracer, and returns the last of the three runs.
+    /// Otherwise returns `None`.
     fn fails_untraced(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
         // An input that has passed without a tracer before is flaky: it says nothing of tracers.
@@ -542,10 +543,10 @@ impl Triager {
         })
     }
 
-    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if there is
-    /// no such run. For a panic at the same `location` with the same stack as an earlier one,
-    /// returns the backtrace of that one: making a backtrace takes the target much longer than the
-    /// run.
+    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if the target
+    /// does not support such runs. For a panic at the same `location` and with the same stack as an
+    /// earlier one, returns the backtrace of the earlier panic, without a run: making a backtrace
+    /// takes the target much longer than an ordinary run.
     fn backtrace(
         &mut self,
         location: &str,

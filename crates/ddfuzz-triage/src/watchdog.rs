@@ -41,8 +41,8 @@ enum News {
     Ended(nix::Result<Trace>, Box<ModuleCache>),
 }
 
-/// The thread that traces the runs of one triager, one after another; `None` until the first of
-/// them. After an error, the next run gets another thread.
+/// The thread that traces the runs of one triager, one after another; `None` until the first run.
+/// After an error, the next run gets another thread.
 #[derive(Default)]
 pub(super) struct TracingThread(Option<RunningThread>);
 
@@ -90,8 +90,8 @@ impl Drop for RunningThread {
 }
 
 /// Traces the run `job` in this thread, and reports on `news` as soon as the process is traced.
-/// Returns the last message about the run, and true if this thread can trace another run. False
-/// stands for an error in the middle, after which the thread may still be tracing a process.
+/// Returns the last message about the run, and whether this thread can trace another run: false if
+/// tracing failed before the run's end, because the thread may still be tracing a process then.
 fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
     let (pid, request) = (job.pid, &*job.request);
     match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {
@@ -109,8 +109,8 @@ fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
 impl TracingThread {
     /// Lets the process `tracee`, which waits to be traced, run, and traces it to its end. A run
     /// that exceeds a limit is interrupted, to find the call that does not return, and killed.
-    /// Returns how the run ended, with a snapshot if one was taken that explains this end, and the
-    /// limit of `start` that the run exceeded (`None`: none). `None` in all where the system
+    /// Returns how the run ended, with a snapshot if one explains this end, and the limit of
+    /// `start` that the run exceeded (`None`: no limit). Returns `None` instead where the system
     /// refuses ptrace; the process then still waits.
     ///
     /// # Errors
@@ -268,8 +268,7 @@ impl PidFd {
     }
 }
 
-/// Minimum and maximum time after which it is checked again whether a run exceeds its time or
-/// memory limit.
+/// Shortest and longest time between two checks whether a run exceeds its time or memory limit.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
 /// A run that exceeded its limit on wall time counts as asleep if none of its threads has run for

@@ -1,5 +1,5 @@
 //! Detects that a call returns: by a hardware watchpoint on its return address, else by a
-//! breakpoint where it returns to.
+//! breakpoint at the code to which it returns.
 //!
 //! The watchpoint distinguishes one call of a recursive function from the others, sees exceptions
 //! and `longjmp`, and slows down nothing else. The breakpoint is used where no watchpoint can be

@@ -149,8 +149,8 @@ impl CutOffRequest {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Returns the reason for which the watchdog asked to interrupt the run, also if the tracer has
-    /// obeyed already; `None` if it has not asked.
+    /// Returns the reason for which the watchdog asked to interrupt the run, even if the tracing
+    /// thread has taken the request already; `None` if the watchdog has not asked.
     pub(crate) fn given(&self) -> Option<Cut> {
         decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }
@@ -195,7 +195,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Returns a thread of that process of the run which has the most resident memory: the one that
+    /// Returns a thread of the process with the most resident memory in the run: the thread that
     /// uses the processor, else the first one. `None` if all threads of the run have ended.
     fn largest_running_thread(&mut self) -> nix::Result<Option<Pid>> {
         let threads = self.threads.threads();

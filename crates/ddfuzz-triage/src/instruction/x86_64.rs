@@ -147,7 +147,7 @@ pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
 }
 
 /// Returns the address of the memory slot through which the linkage stub (PLT entry) at `address`
-/// jumps; `None` for code that is no such stub.
+/// jumps; `None` if there is no such stub at `address`.
 pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     decoder
@@ -222,7 +222,7 @@ pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     branches
 }
 
-/// Checks whether the machine code `code` begins with a jump (no call) through a pointer. A jump
+/// Checks whether the machine code `code` begins with a jump (not a call) through a pointer. A jump
 /// pushes no return address, so the one on top of the stack is that of the function that jumps.
 pub(crate) fn jumps_by_pointer(code: &[u8]) -> bool {
     decode(code, 0)

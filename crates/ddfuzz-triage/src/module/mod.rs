@@ -184,7 +184,8 @@ impl UnwindTables {
     }
 
     /// Checks the index `.eh_frame_hdr`: returns `Some` if it is sorted and points into
-    /// `.eh_frame`, else `None`. Without that, the subtractions of `gimli` overflow.
+    /// `.eh_frame`, else `None`. In an index that fails this check, the subtractions of `gimli`
+    /// would overflow.
     fn has_sound_header(&self) -> Option<()> {
         let bases = self.bases();
         let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);

@@ -38,8 +38,8 @@ pub(super) struct Facts {
     shared: Option<(PathBuf, Vec<u8>)>,
 }
 
-/// Reads which debug information the ELF file at `path` contains and refers to; `None` if it is no
-/// ELF file.
+/// Reads which debug information the ELF file at `path` contains and refers to; `None` if it is not
+/// an ELF file.
 pub(super) fn facts(path: &Path) -> Option<Facts> {
     let file = File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
@@ -101,9 +101,9 @@ impl DebugFiles {
         DebugFiles { roots, fetched }
     }
 
-    /// Finds the file with debug information of the program at `path` that is installed apart from
-    /// the program and is of the same build; `None` where there is none. `program` has the build id
-    /// and the link to such a file in the program's own file.
+    /// Returns the path of the separately installed debug file of the program at `path`, of the
+    /// same build as the program, as far as build ids tell; `None` where there is none. `program`:
+    /// what the program's own file says about debug files, such as its build id.
     pub(super) fn of(&self, path: &Path, program: &Facts) -> Option<PathBuf> {
         let by_id = program.build_id.as_deref().map(|id| self.by_build_id(id));
         let by_link = program.link.as_deref().map(|link| self.by_link(path, link));
@@ -119,7 +119,7 @@ impl DebugFiles {
     }
 
     /// Returns the path of the file with the debug information that the file at `path` shares with
-    /// other programs; `None` where it shares none, or that file is missing.
+    /// other programs; `None` if it shares none, or the shared file is missing.
     pub(super) fn shared_part_of(&self, path: &Path) -> Option<PathBuf> {
         let (link, id) = facts(path)?.shared?;
         let beside = path.parent()?.join(link);

@@ -244,8 +244,8 @@ impl Reading {
     }
 
     /// Returns the kind of error that `line`, the summary at the end of a sanitizer's report,
-    /// names. `None` if the line is no summary, or if the first line of the report has already told
-    /// the kind.
+    /// names. `None` if the line is not a summary, or if the first line of the report has already
+    /// told the kind.
     fn summary(&self, line: &str) -> Option<String> {
         let rest = line.strip_prefix("SUMMARY: ").filter(|_| self.guessed)?;
         let (_, rest) = rest.split_once("Sanitizer: ")?;
