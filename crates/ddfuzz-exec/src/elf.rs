@@ -248,9 +248,9 @@ impl ElfFacts {
         self.entry = functions.entry(file);
     }
 
-    /// Completes the facts by those that the program's constant strings show, which stripped
-    /// programs have, too: whether the program was built for AFL++, is in Rust (so may panic) or in
-    /// Go, and whether it contains libFuzzer's `main` and libfuzzer-sys.
+    /// Adds the facts that the program's constant strings show, which stripped programs have, too:
+    /// whether the program was built for AFL++, is in Rust (so may panic) or in Go, and whether it
+    /// contains libFuzzer's `main` and libfuzzer-sys.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
@@ -337,8 +337,8 @@ const CALLBACKS: [&str; 9] = [
 enum EntryKind {
     /// The entry function is `target_main`, as in ddfuzz's targets; it returns an exit status.
     Target,
-    /// `LLVMFuzzerTestOneInput`. Its result says whether libFuzzer may keep the input, and is no
-    /// exit status.
+    /// The entry function is `LLVMFuzzerTestOneInput`. Its result says whether libFuzzer may keep
+    /// the input, and is not an exit status.
     LibFuzzer {
         /// Address of `LLVMFuzzerInitialize`, which is called once before the first input.
         initialize: Option<u64>,
@@ -396,9 +396,9 @@ impl EntryFunctions {
         }
     }
 
-    /// Returns the program's entry function, which is called with an input, among the symbols that
-    /// `add` has collected, and what runs of it need to know of the program `file`; `None` if there
-    /// is none.
+    /// Returns the program's entry function, which is called with an input, if `add` has collected
+    /// one, with what its runs need to know about the program `file`; `None` if there is no entry
+    /// function.
     pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
         // A libFuzzer harness may call a function `target_main`; its `main` is still libFuzzer's.
         let (at, kind) = match (self.test_one_input, self.target_main) {

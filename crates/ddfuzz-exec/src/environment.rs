@@ -85,8 +85,8 @@ pub(crate) struct SanitizerSettings {
     /// Whether the sanitizer handles SIGABRT in place of the program. If not, a program whose own
     /// handler exits would turn the abort after a report into a plain exit.
     pub(crate) aborts: bool,
-    /// Whether the sanitizer prints its options when it starts, which shows that the program has
-    /// one.
+    /// Whether the sanitizer prints its options when it starts. The print shows that the program
+    /// has a sanitizer.
     pub(crate) introduces: bool,
     /// Limit on one allocation in MiB; a larger allocation ends the program, as under libFuzzer.
     /// `None`: no limit.
@@ -313,8 +313,8 @@ impl Sanitizer {
     }
 
     /// Returns the prefix of the symbols by which a program with this sanitizer is recognised. The
-    /// prefix of UBSan alone is no proof, because the runtimes of other sanitizers and libFuzzer
-    /// have such symbols, too.
+    /// prefix of UBSan proves nothing, because the runtimes of other sanitizers and libFuzzer have
+    /// such symbols, too.
     pub fn symbol(self) -> &'static str {
         self.names()[4]
     }

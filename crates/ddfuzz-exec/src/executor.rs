@@ -318,7 +318,7 @@ impl TimeLimit {
         }
     }
 
-    /// Returns `limits` with its limits on CPU time and wall time replaced by these.
+    /// Returns `limits` with its limits on CPU time and wall time replaced by those of `self`.
     pub fn within(self, limits: Limits) -> Limits {
         Limits {
             cpu: self.cpu,

@@ -45,7 +45,7 @@ pub struct Stuck {
     /// Signatures of the windows of CPU time in which the run was observed, each once. Those that
     /// occur in the first half of the run only are left out: that code leads to the hang.
     pub signatures: Vec<Signature>,
-    /// Signature of the known hang that the run was recognised by and stopped for; `None` if the
+    /// Signature of the known hang by which ddfuzz recognised and stopped the run; `None` if the
     /// run was stopped at its limits instead.
     pub known: Option<Signature>,
     /// The run's coverage counters (hit counts of edges, one byte each) as they were last read;

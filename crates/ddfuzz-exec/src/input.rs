@@ -285,7 +285,7 @@ impl Input {
 struct NamedFile {
     writer: File,
     path: PathBuf,
-    /// The user that runs the target, if it is not the current one.
+    /// The user that runs the target; `None` if it is the current user.
     owner: Option<Identity>,
     accesses: Accesses,
 }

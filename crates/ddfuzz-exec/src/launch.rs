@@ -118,8 +118,8 @@ pub(crate) struct Launch {
 /// The files that a fork server inherits only if it has a runner. The runner is a process that
 /// makes many runs and undoes what each of them has changed ([`Inject::Restore`]).
 pub(crate) struct RunnerFiles {
-    /// The file from which the target reads its input, or the two, opened for writing; empty if a
-    /// runner cannot write the input.
+    /// The file from which the target reads its input, or the two files, opened for writing; empty
+    /// if a runner cannot write the input.
     pub(crate) writers: Vec<File>,
     /// The memory file with the inputs of one request to the runner (a process that makes many
     /// runs).

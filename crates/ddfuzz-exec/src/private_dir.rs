@@ -26,8 +26,8 @@ pub struct PrivateDir {
     /// A locked file, which shows other ddfuzz processes that the private directory is in use.
     _lock: File,
     names: AtomicU64,
-    /// Paths of programs copied to the private directory, by the original's path, length and time
-    /// of change.
+    /// Paths of the copies of programs in the private directory, by path, length and modification
+    /// time of the original.
     copies: Mutex<HashMap<(PathBuf, u64, SystemTime), PathBuf>>,
 }
 

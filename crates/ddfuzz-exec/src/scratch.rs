@@ -342,8 +342,8 @@ fn holds_report(text: &[u8]) -> bool {
     REPORT_WORDS.iter().any(has)
 }
 
-/// Reads the first 64 KiB of a file that a target has written; fails or returns nothing if it is no
-/// regular file.
+/// Reads the first 64 KiB of a file that a target has written; fails or returns nothing if it is
+/// not a regular file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file: File = OpenOptions::new()
         .read(true)

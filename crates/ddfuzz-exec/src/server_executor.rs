@@ -1,5 +1,5 @@
-//! The executor of all ways that use ddfuzz's own protocol. The ways differ in the server;
-//! requests, limits and restarts are the same.
+//! The executor of all methods of execution that use ddfuzz's own protocol. The methods differ in
+//! the server; requests, limits and restarts are the same.
 
 mod runner;
 

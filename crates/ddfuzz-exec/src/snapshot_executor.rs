@@ -33,8 +33,8 @@ const MOST_KEPT: usize = 16 << 20;
 /// runs). Longer ones are run by forks once the runner took too long for an input not much longer.
 /// [`check_now`](Executor::check_now) prefers such a short input to check the runner.
 const LEAST_LONG: usize = 16 << 10;
-/// After a run has taken too long, inputs that are at least as long as its input divided by this
-/// number are run by a fork, not by `snapshot`.
+/// A factor of lengths: after a run has taken too long in the runner (the process that makes many
+/// runs), each input at least as long as that run's input divided by this factor is run by a fork.
 const LONG_FACTOR: usize = 4;
 
 /// A function that starts a server for one program; its argument says how the server makes runs: by
@@ -70,9 +70,9 @@ pub(crate) struct SnapshotExecutor {
     recent: VecDeque<(Vec<u8>, Ended)>,
     /// Total size, in bytes, of the inputs in `recent`, which are kept since the last check.
     kept: usize,
-    /// Length, in bytes, from which on inputs are run by forks: a quarter of the length of the
-    /// shortest input whose run took too long in the runner, but exited when a fork made it; at
-    /// least [`LEAST_LONG`].
+    /// Minimum length, in bytes, of the inputs that are run by forks and not by the runner: a
+    /// quarter of the length of the shortest input whose run took too long in the runner, but
+    /// exited when a fork made it; at least [`LEAST_LONG`].
     long: usize,
     /// Runs for which the runner (the process that makes many runs) gave a wrong result: each
     /// input, with its run in a new process, which ended in another way.
@@ -212,7 +212,7 @@ impl SnapshotExecutor {
 
     /// Records that a comparison has found no difference: the runner (the process that makes many
     /// runs) has run an input like the new process in `forked`. Forgets the inputs remembered since
-    /// the comparison before.
+    /// the previous comparison.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);

@@ -191,8 +191,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the default limits with this limit on CPU time, and twice as much wall time, at
-    /// least 2 s.
+    /// Returns the default limits, but with the limit `cpu` on CPU time, and with twice as much
+    /// wall time, at least 2 s.
     pub fn with_cpu(cpu: Duration) -> Limits {
         Limits {
             cpu,
@@ -281,7 +281,7 @@ impl TargetRecord {
         }
     }
 
-    /// Builds the target from its record, with these limits; `None` if the record names no program.
+    /// Builds the target from its record, with `limits`; `None` if the record names no program.
     pub fn target(&self, limits: Limits) -> Option<Target> {
         let program = match (&self.program, &self.bundled) {
             (Some(path), _) => Program::Path(PathBuf::from(&path.0)),

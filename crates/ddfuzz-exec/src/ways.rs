@@ -475,9 +475,10 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
 
 /// Starts the executor of a shell command, which runs once for each input, with the input on stdin,
 /// in the directory `target.cwd`. It runs as the current user; in a sandbox it runs as sandboxed
-/// targets do, and may also write in that directory, which must not be replaced by another one
-/// meanwhile. `output`: the file for its stdout and stderr, opened for appending. Fails when the
-/// shell is missing; in a sandbox also when its user cannot reach the directory.
+/// targets do, and may also write in that directory, which must not be replaced by another
+/// directory while the executor exists. `output`: the file for its stdout and stderr, opened for
+/// appending. Fails when the shell is missing; in a sandbox also when its user cannot reach the
+/// directory.
 pub fn start_shell(target: &Target, output: File) -> Result<Box<dyn Executor>, ExecError> {
     let prepared = PreparedTarget::for_shell(target, output)?;
     let shell = ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)?;

@@ -46,8 +46,8 @@ const TABLE: u64 = (SEGMENTS + SEGMENT * MOST_SEGMENTS) as u64;
 /// Maximum number of code segments whose blocks are covered (`MOST_CODE_SEGMENTS` of
 /// `runtime/blocks.h`).
 const MOST_SEGMENTS: usize = 64;
-/// Number of successive comparisons of a run with and without breakpoints that end differently,
-/// after which no more breakpoints are set in the program.
+/// Number of successive runs that end differently with breakpoints than without, after which no
+/// more breakpoints are set in the program.
 const MOST_CONFLICTS: u32 = 16;
 
 /// A segment of the program's code: where it lies in the program and in the shared memory file, and
@@ -98,8 +98,9 @@ pub(crate) struct BlockCoverage {
     file: File,
     modules: Vec<Arc<CodeModule>>,
     segments: Vec<CodeSegment>,
-    /// Addresses of the blocks of all files before loading, each plus its module's key, in
-    /// ascending order. A block is identified by its index in this list.
+    /// Addresses of the blocks of all files before loading, in ascending order. To each address,
+    /// the key of its file is added (a number by which no two files have equal addresses). A block
+    /// is identified by its index in this list.
     starts: Vec<u64>,
     reached: Vec<bool>,
     /// For each basic block, whether a server passes it before the point where its runs begin.
@@ -462,7 +463,8 @@ impl CodeSegment {
     /// Makes the code segment at `address` of the module with index `module`, whose code is
     /// `content`, and assigns it a place in the shared memory file from offset `at` on. `file`:
     /// device and inode of a library, zeros for the program; `starts`: the addresses of the blocks
-    /// in the segment, with the module's key.
+    /// in the segment, to each of which the module's key is added (a number by which no two modules
+    /// have equal addresses).
     fn new(
         (module, file): (usize, (u64, u64)),
         address: u64,

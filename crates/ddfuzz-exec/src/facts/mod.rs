@@ -1,5 +1,5 @@
 //! Facts of a target's program, read from its file without running it, that explain how the target
-//! is run. `elf.rs` has the facts that running needs.
+//! is run. (The facts that are needed to run it are in `elf.rs`.)
 
 #[cfg(target_arch = "x86_64")]
 mod constants;
@@ -158,7 +158,7 @@ impl TargetFacts {
 
     /// Returns the names of the compiler instrumentation that decides which crashes the program can
     /// show: sanitizers, as `-fsanitize=` names them, and [`DEBUG_ASSERTIONS`]. `None` if the
-    /// program is no ELF file: a script may run any program.
+    /// program is not an ELF file: a script may run any program.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         if self.kind != Kind::Elf {
             return None;

@@ -67,7 +67,7 @@ impl ServerExecutor {
 
     /// Returns the limits for the runs of the next request. If a single process makes many runs
     /// (the runner), their time limits are shorter than the target's; a run that exceeds them is
-    /// made again elsewhere.
+    /// made again by a fork of the server.
     pub(super) fn request_limits(&self) -> Limits {
         match &self.input_channel {
             InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {
