@@ -120,15 +120,15 @@ fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step
 }
 
 /// Maximum length in bytes of a function that may be recognized as one that only ends the program
-/// (`die`); longer functions never are.
+/// (`die`); a longer function is never recognized as such.
 const LONGEST_FUNCTION: u64 = 1024;
 
-/// Number of user frames, from the innermost on, among which the `abort` of a static, stripped
-/// program is searched.
+/// Number of user frames, from the innermost on, in which the `abort` of a static, stripped program
+/// is searched for.
 const DEEPEST: usize = 5;
 
-/// Checks whether a crash with this event may have come from a function that only ends the program
-/// (`die`): true for aborts, traps and exits, false for memory faults and exceeded limits.
+/// Checks whether a crash with the event `event` may have come from a function that only ends the
+/// program (`die`): true for aborts, traps and exits, false for memory faults and exceeded limits.
 pub(crate) fn may_give_up(event: Event) -> bool {
     match event {
         Event::Signal { number, .. } => {

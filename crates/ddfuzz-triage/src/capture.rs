@@ -68,7 +68,7 @@ pub(crate) struct Tracer<'a> {
     /// The last snapshot of each process of the run, by process id, together with the id of the
     /// thread whose state the snapshot has.
     last: HashMap<Pid, (Pid, Snapshot)>,
-    /// The last crash signals of each thread at which no snapshot was taken, oldest first.
+    /// For each thread, the last crash signals at which no snapshot was taken of it, oldest first.
     handled: HashMap<Pid, Vec<HandledSignal>>,
     /// The process of the run that was the first to die of a crash signal, and the number of that
     /// signal; `None` if no process has died so.
@@ -77,12 +77,11 @@ pub(crate) struct Tracer<'a> {
 
 impl<'a> Tracer<'a> {
     /// Attaches by ptrace to the process `pid`, which waits to be traced, and returns its tracer.
-    /// With `executes`, it waits before its `execve` of the target's program; otherwise it runs
-    /// that program already. `crash_exit`: the exit status that counts as a crash; `request`: the
-    /// watchdog's request to interrupt the run.
+    /// With `executes`, the process waits before its `execve` of the target's program; otherwise it
+    /// was forked from the running target. `crash_exit`: the exit status that counts as a crash;
+    /// `request`: the watchdog's request to interrupt the run.
     ///
-    /// # Errors
-    /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    /// # Errors `EPERM` where tracing is refused, `ESRCH` where the process is gone.
     pub(crate) fn seize(
         pid: Pid,
         executes: bool,
@@ -424,7 +423,7 @@ impl TracedThreads {
     }
 
     /// Removes a thread that has ended from the live threads, since its id may be reused, and
-    /// returns the id of its process; `None` for a thread of which the tracer has met no event.
+    /// returns the id of its process; `None` for a thread that the tracer has never met.
     pub(crate) fn forget_thread(&mut self, tid: Pid) -> Option<Pid> {
         self.threads.retain(|it| *it != tid);
         self.process_of.remove(&tid)

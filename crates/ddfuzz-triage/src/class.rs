@@ -122,8 +122,8 @@ fn faulted(snapshot: &Snapshot) -> bool {
         .is_some_and(|signal| signal != libc::SIGABRT)
 }
 
-/// Returns the class of a crash, hang or memory blow-up by how the run ended alone: signal, exit
-/// status, or exceeded limit.
+/// Returns the class of a crash, hang or memory blow-up, judged only by how the run ended: by its
+/// signal, exit status, or exceeded limit.
 pub fn classify_ending(ended: Ended) -> Class {
     match ended {
         Ended::Signal(signal) => signal_class(signal),

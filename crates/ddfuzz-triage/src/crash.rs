@@ -22,7 +22,7 @@ use ddfuzz_model::files::Base64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
     /// The major key: a hash that identifies the bug. Crashes with equal major keys form one group,
-    /// and the minimizer keeps only inputs with the same one.
+    /// and a smaller input counts for the minimizer only if its crash has the same major key.
     pub major: Key,
     /// The minor key: a hash that identifies the path into the bug. One reproducer is stored per
     /// minor key.
@@ -178,8 +178,8 @@ pub struct Crash {
 }
 
 impl Crash {
-    /// Returns the id of the campaign whose target showed the crash; `None` if the record names
-    /// none.
+    /// Returns the id of the campaign whose target showed the crash; `None` if the record names no
+    /// campaign.
     pub fn campaign(&self) -> Option<&str> {
         self.found.as_ref().and_then(Found::campaign)
     }
@@ -331,8 +331,8 @@ pub struct Details {
     /// `-fsanitize=` names them, and `debug-assertions` of Rust; `None` where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrumentation: Option<Vec<String>>,
-    /// Number of bytes that the crashed run has read of its input on stdin; `None` where the input
-    /// is not there, and in records of older versions.
+    /// Number of bytes that the crashed run has read of its input on stdin; `None` if the input is
+    /// not on stdin, and in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Whether the crashed process is one that the program had started, while the program itself
@@ -532,8 +532,8 @@ fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -
 }
 
 /// Converts the stack frames of a snapshot to frames with function names and source lines. If a
-/// hang has an endless loop, the first frame gets the function and line of the loop. Empty without
-/// a snapshot.
+/// hang has an endless loop, the first frame gets the function and line of the loop. Without a
+/// snapshot, the result is empty.
 fn frames(
     snapshot: Option<&Snapshot>,
     normalised: &Normalised,

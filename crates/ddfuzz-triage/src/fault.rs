@@ -78,7 +78,7 @@ pub fn is_canonical(address: u64) -> bool {
 /// stack pointer `sp`.
 ///
 /// Inaccessible memory (a guard region) counts as not mapped. Only an address *below* the stack is
-/// "near sp": a write past the upper end of the stack is no stack overflow.
+/// classified as `NearSp`: a write past the upper end of the stack is not a stack overflow.
 pub fn address_class(address: u64, sp: u64, maps: &Maps) -> AddressClass {
     if address < NULL_PAGES {
         return AddressClass::Null;

@@ -103,7 +103,7 @@ pub fn another_program<'a>(
 }
 
 /// Returns the name of the file, without its folder, of a source line such as `src/main.c:12`;
-/// `None` if that has fewer than three characters.
+/// `None` if the name has fewer than three characters.
 fn source_file(line: &str) -> Option<&str> {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let mut file = line;
@@ -151,7 +151,7 @@ pub fn same_build<'a>(
 
 /// Returns the last identifier in the demangled name of a function, which its mangled name
 /// contains, too: `get` for `<a::Map<K> as b::Lookup>::get::{{closure}}`. Generic arguments,
-/// parameters and closures are left out. `None` if it has less than three characters.
+/// parameters and closures are left out. `None` if it has fewer than three characters.
 fn identifier(name: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let (mut last, mut start) = (None, None);
@@ -177,7 +177,7 @@ fn identifier(name: &str) -> Option<&str> {
 
 impl Crash {
     /// Returns the reason why a passing run under the conditions `now` does not show that this
-    /// crash is fixed; `None` if it does show that.
+    /// crash is fixed; `None` if such a run shows that the crash is fixed.
     pub fn unobservable(&self, now: &Conditions) -> Option<Unobservable> {
         unreported(self, now)
             .or_else(|| unasserted(self, now))

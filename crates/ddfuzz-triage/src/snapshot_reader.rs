@@ -50,7 +50,7 @@ pub(crate) struct Stopped<'a> {
     pub registers: Registers,
     /// Memory map of the process to which the stopped thread belongs.
     pub maps: &'a Maps,
-    /// The process to which the stopped thread belongs; its modules are read from there.
+    /// The process to which the stopped thread belongs, and from which its modules are read.
     pub source: &'a Source,
 }
 
@@ -253,8 +253,8 @@ fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
         && !is_at_exit(&walk.steps, layout)
 }
 
-/// A return to a wrong address in the code of the target is recognized only if the crash that
-/// followed lies less than this many bytes behind that address.
+/// Distance in bytes at which a return to a wrong address in the target's code is no longer
+/// recognized: the crash that followed must lie less than this behind the wrong address.
 const ASTRAY: u64 = 64;
 
 /// Returns true if a function has just returned to a wrong address in the code of the target,

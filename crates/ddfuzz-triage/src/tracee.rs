@@ -15,7 +15,7 @@ use ddfuzz_exec::{
 /// A process of the target that waits to be traced, either before its `execve` or before its
 /// `main`.
 ///
-/// It need not be a child of this process. Dropping it kills the process.
+/// The waiting process need not be a child of ddfuzz's process. Dropping this handle kills it.
 pub trait Tracee {
     /// Returns the id of the waiting process; it is valid until the process has ended and its
     /// parent has waited for it.
@@ -84,19 +84,17 @@ pub struct Untraced {
 /// Starts a fuzzing target for triage, one run at a time, so that it can be traced.
 pub trait Start: Send {
     /// Starts the target on `input` and stops it before its `execve`, or, if it is forked from a
-    /// running target, before its `main`. Without `aslr`, its addresses are not randomized, where
-    /// the system allows that.
+    /// running target, before its `main`. Without `aslr`, the target's addresses are not
+    /// randomized, if the system allows that.
     ///
-    /// # Errors
-    /// When the target cannot be started.
+    /// # Errors When the target cannot be started.
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
 
-    /// Runs the target on `input` without ptrace, where the system refuses it, and returns how the
-    /// run ended and what it printed. If the target supports that, dying processes make copies of
-    /// their registers and stack. Without `aslr`, its addresses are not randomized.
+    /// Runs the target on `input` without ptrace, for systems that refuse ptrace, and returns how
+    /// the run ended and what it printed. If the target supports it, dying processes make copies of
+    /// their registers and stack. Without `aslr`, the target's addresses are not randomized.
     ///
-    /// # Errors
-    /// When the target cannot be run.
+    /// # Errors When the target cannot be run.
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
 
     /// Runs the target on an input again, without ptrace, with options that make it print more

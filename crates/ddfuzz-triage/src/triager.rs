@@ -620,8 +620,8 @@ impl Triager {
     }
 
     /// Returns false if the process that died at `snapshot` surely has no sanitizer `tool`: it ran
-    /// the target's program itself, which was compiled without, and no library of the sanitizer is
-    /// on the stack. Else returns true.
+    /// the target's program itself, which was compiled without the sanitizer, and no library of the
+    /// sanitizer is on the stack. Else returns true.
     fn may_have(&self, snapshot: &Snapshot, tool: Tool) -> bool {
         let mut frames = snapshot.frames.iter();
         let of_program = frames.find(|frame| &*frame.module == "exe");

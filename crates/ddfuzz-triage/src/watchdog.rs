@@ -338,10 +338,10 @@ fn await_end<T>(
     }
 }
 
-/// Ends a run that has exceeded the limit `cut`: asks its tracing thread by `request` to search the
-/// call that does not return and then to end the run, and kills `process` if that takes too long.
-/// Returns the thread's report, which comes on `done` (`None` if the thread is gone), and whether
-/// the process was killed.
+/// Ends a run that has exceeded the limit `cut`: asks its tracing thread by `request` to search for
+/// the call that does not return and then to end the run, and kills `process` if that takes too
+/// long. Returns the thread's report, which comes on `done` (`None` if the thread is gone), and
+/// whether the process was killed.
 fn cut_off<T>(
     done: &Receiver<T>,
     process: &PidFd,

@@ -105,8 +105,8 @@ pub(crate) struct CutOffRequest {
 }
 
 impl CutOffRequest {
-    /// Creates a request to interrupt a run, which can be made later. `memory`: limit on the
-    /// resident memory of each process of the run, in bytes.
+    /// Creates a request to interrupt a run, which the watchdog may make later. `memory`: limit on
+    /// the resident memory of each process of the run, in bytes.
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),
@@ -188,7 +188,7 @@ impl Tracer<'_> {
     /// Changes the event in `crash`, the snapshot of a crash of the process `process`, to "out of
     /// memory" if that process uses more memory than its limit: an allocation has then failed, and
     /// the program has given up. Whether the watchdog interrupts such a run before it crashes is
-    /// chance.
+    /// chance, and must not change the event.
     pub(crate) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
         if resident_memory(process) > self.request.memory() {
             crash.event = Event::OutOfMemory;

@@ -15,15 +15,15 @@ use crate::hang::threads::{ActiveTime, Scheduled, StoppedThread};
 use crate::snapshot::{End, Endless, Event, Snapshot};
 use ddfuzz_exec::tracing::resume;
 
-/// Time in which a call must return, or it counts as endless when the cause of a hang is searched.
-/// Time in which the thread waits for a processor does not count.
+/// Time in which a call must return when the cause of a hang is searched for; otherwise the call
+/// counts as endless. Time in which the thread waits for a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
 /// A hanging thread counts as waiting, not as running, if it uses less CPU time than [`RETURNS`]
 /// divided by this number while the call that does not return is searched for.
 const WAITING_DIVISOR: u32 = 8;
-/// Time in which a call must return in a run that exceeded its memory limit, or it counts as
-/// endless: long compared to one memory allocation, short enough not to exhaust the machine's
-/// memory.
+/// Time in which a call must return when the cause of an exceeded memory limit is searched for;
+/// otherwise the call counts as endless. The time is long compared to one memory allocation, and
+/// short enough not to exhaust the machine's memory.
 pub(super) const EATING: Duration = Duration::from_millis(10);
 /// Maximum time of the search for the call that does not return, without time in which the thread
 /// waits for a processor.
@@ -61,8 +61,8 @@ enum WaitResult {
 /// test).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
-    /// Time in which a call must return, or it counts as endless. Time in which the thread waits
-    /// for a processor does not count.
+    /// Time in which a call must return; otherwise it counts as endless. Time in which the thread
+    /// waits for a processor does not count.
     pub returns: Duration,
     /// Whether the search looks not only for the call that does not return, but also for the loop
     /// in its function that does not end.

@@ -299,7 +299,7 @@ impl ActiveTime {
     }
 
     /// Continues the measurement after the tracer has stopped the thread; the time since the last
-    /// look does not count.
+    /// call of `look` does not count.
     pub fn go_on(&mut self) {
         (self.before, self.looked) = (Scheduled::of(self.tid), Instant::now());
     }

@@ -52,7 +52,7 @@ pub(crate) struct Module {
     /// Names and addresses of the functions that the ELF file exports.
     pub exports: Names,
     /// Names and addresses of the runtime functions (C library, sanitizer) that are linked into
-    /// this file, and of the functions that the user wants to be ignored like those.
+    /// this file, and of the functions that the user wants keys to ignore like runtime functions.
     pub linked: Names,
     /// Start and end address of each function in the symbol table of the ELF file, for functions
     /// that have no unwind table entry.
@@ -128,8 +128,8 @@ impl Module {
 /// Returns the start of the function that contains `address` in an ELF file; `None` where the file
 /// is not a 64-bit ELF file or does not tell.
 ///
-/// The file is parsed as triage parses the modules of a process. For tools and for fuzzing: ELF
-/// files are hostile input.
+/// The file is parsed as triage parses the modules of a process. This function serves tools, and
+/// fuzzing of the parser: ELF files are hostile input.
 pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
     Module::parse(image, false, &[])?.function_start(address)
 }

@@ -67,7 +67,7 @@ fn facts_of<'data, R: ReadRef<'data>>(data: R) -> Option<Facts> {
     })
 }
 
-/// The folders in which separately installed debug files are searched.
+/// The folders in which separately installed debug files are searched for.
 #[derive(Debug)]
 pub(super) struct DebugFiles {
     roots: Vec<PathBuf>,
@@ -76,8 +76,8 @@ pub(super) struct DebugFiles {
 }
 
 impl DebugFiles {
-    /// Returns the folders in which debug files are searched by default: the distribution's folder
-    /// and the cache of debuginfod. Nothing is downloaded.
+    /// Returns the folders in which debug files are searched for by default: the distribution's
+    /// folder and the cache of debuginfod. Nothing is downloaded.
     pub(super) fn installed() -> DebugFiles {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = folder("XDG_CACHE_HOME")
@@ -144,8 +144,8 @@ impl DebugFiles {
     }
 
     /// Returns the paths at which the debug file `link`, which the program at `path` names in
-    /// `.gnu_debuglink`, may be: in the program's folder, in `.debug` there, and below the search
-    /// folders at the program's path.
+    /// `.gnu_debuglink`, may be: in the program's folder, in `.debug` there, and, at the program's
+    /// path, below each folder in which debug files are installed.
     fn by_link(&self, path: &Path, link: &Path) -> Vec<PathBuf> {
         // The name of a file: whoever writes a path there wants us to read something else.
         let (Some(name), Some(folder)) = (link.file_name(), path.parent()) else {

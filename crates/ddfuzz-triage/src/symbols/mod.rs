@@ -49,21 +49,21 @@ pub struct Symbolizer {
     debug_files: DebugFiles,
     modules: HashMap<Version, Sources>,
     /// Cache of looked up code addresses: by module, offset, and whether separate debug files were
-    /// searched.
+    /// looked at.
     places: HashMap<(Version, u64, bool), Place>,
     /// Whether look-ups are turned off, so that all names and lines are unknown.
     is_off: bool,
 }
 
 impl Default for Symbolizer {
-    /// Creates a symbolizer that searches debug files where distributions install them.
+    /// Creates a symbolizer that searches for debug files where distributions install them.
     fn default() -> Symbolizer {
         Symbolizer::with_debug_files(DebugFiles::installed())
     }
 }
 
 impl Symbolizer {
-    /// Creates a symbolizer that searches debug files only in the folders `roots`, which are
+    /// Creates a symbolizer that searches for debug files only in the folders `roots`, which are
     /// structured like `/usr/lib/debug`.
     pub fn looking_in(roots: Vec<PathBuf>) -> Symbolizer {
         Symbolizer::with_debug_files(DebugFiles::in_folders(roots))

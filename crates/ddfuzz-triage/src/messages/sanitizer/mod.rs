@@ -129,7 +129,7 @@ pub fn report(text: &[u8]) -> Option<Report> {
     reading.map(Reading::finish)
 }
 
-/// Which of the stacks in a sanitizer's report the frames that are parsed next belong to: of the
+/// The stack in a sanitizer's report to which the frames that are parsed next belong: that of the
 /// error, of the allocation, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -350,7 +350,8 @@ fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
     Some((number, parse_frame(rest[end..].trim())))
 }
 
-/// The place of a stack frame outside all modules, in the format in which ddfuzz has frames printed.
+/// The text that stands for the module of a stack frame outside all modules, in the frame format
+/// that ddfuzz requests from sanitizers.
 const NO_MODULE: &str = "(<null>+0x0)";
 
 /// Parses a stack frame of a sanitizer's report, after its number:
