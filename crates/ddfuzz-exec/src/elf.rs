@@ -306,7 +306,8 @@ pub(crate) struct EntryFunction {
     /// it is missing, and where the program has counters that only libFuzzer reads.
     lowest_stack: u64,
     /// Addresses of libFuzzer's comparison callbacks, in the order of `CALLBACKS`; 0 where missing.
-    /// A process that runs many inputs patches them to return at once, because no engine uses them.
+    /// A process that runs many inputs patches them to return at once, because libFuzzer's engine,
+    /// for which they collect data, does not run.
     callbacks: [u64; CALLBACKS.len()],
     /// Address of AddressSanitizer's function that finds the module of an address; 0 where missing.
     /// A fork server calls it once, so that its forks need not list the modules when they crash.

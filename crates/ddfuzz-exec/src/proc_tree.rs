@@ -246,8 +246,8 @@ pub(crate) fn calls_below(root: Pid) -> Vec<String> {
         .collect()
 }
 
-/// Whether a traced descendant of `root` is a zombie of which its tracer has not taken notice yet:
-/// the kernel tells the tracer of the end before it tells the parent.
+/// Whether a traced descendant of `root` is a zombie whose tracer has not noticed its end yet: the
+/// kernel tells the tracer of the end before it tells the parent.
 pub(crate) fn ends_at_tracer(root: Pid) -> bool {
     descendants(root).into_iter().any(|pid| {
         let status = proc_text(format!("/proc/{pid}/status").as_ref()).unwrap_or_default();

@@ -162,8 +162,8 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
 }
 
 /// Deletes the file, link or whole directory that a target has made at `path`. The folders above it
-/// must not be under the target's control: a symbolic link at `path` is not followed, one in the
-/// folders would be. Errors are ignored.
+/// must not be under the target's control: a symbolic link at `path` is not followed, but a link
+/// among the folders would be. Errors are ignored.
 pub(crate) fn remove(path: &Path) {
     if let Ok(dir) = open_directory(AT_FDCWD, path) {
         empty(dir);

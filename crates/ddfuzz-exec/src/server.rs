@@ -59,8 +59,8 @@ pub(crate) struct Server {
     supervisor: Supervisor,
 }
 
-/// Why a request to a fork server got no answer: it died, was silent, broke the protocol, or could
-/// not execute the program.
+/// Why a request to a fork server got no answer: the server died, was silent, broke the protocol,
+/// or could not execute the program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
     /// The fork server died.

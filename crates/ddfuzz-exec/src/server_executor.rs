@@ -40,7 +40,8 @@ pub(crate) struct ServerExecutor {
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
-    /// The terminal at which inputs are typed; `None` if the target reads no keys from one.
+    /// The terminal at which inputs are typed; `None` if the target does not read keys from a
+    /// terminal.
     console: Option<Console>,
     observations: RunObservations,
     /// The breakpoints by which runs report the basic blocks that they reach; `None` if runs do not

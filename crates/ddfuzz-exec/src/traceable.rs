@@ -52,8 +52,8 @@ impl Traceable {
     }
 
     /// Prepares `target` as [`forking`](Traceable::forking) does; for the methods of execution
-    /// `inject` and `snapshot`, runs are forked where those of `inject` are. Fails as
-    /// [`new`](Traceable::new) does.
+    /// `inject` and `snapshot`, runs are forked at the point of the program where `inject` forks
+    /// them. Fails as [`new`](Traceable::new) does.
     pub(crate) fn forking_late(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         Traceable::forking_at(target, way, ways::fork_point_of(target))
     }

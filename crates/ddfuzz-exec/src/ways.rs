@@ -244,7 +244,7 @@ fn by_main(
 }
 
 /// Starts the target by the method `snapshot`, chosen for the reason `why`. If `freshness` says
-/// that each run needs its own process, the runs are made as those of `inject`.
+/// that each run needs its own process, the runs are made as by the method `inject`.
 fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
     let (bare, how): (Box<dyn Untraced>, String) = match freshness {
         Freshness::Shared => {

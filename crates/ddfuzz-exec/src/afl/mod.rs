@@ -38,9 +38,9 @@ pub(crate) struct Forkserver {
     freshness: Freshness,
     limits: Limits,
     launch: Launch,
-    /// Number of environment variables, at the beginning of the list in `launch`, that each fork
-    /// server of the target gets; the variables after them are those for AFL++'s runtime, which
-    /// each new server gets anew.
+    /// Number of environment variables at the beginning of the list in `launch` that are the
+    /// target's own. The variables after them are for AFL++'s runtime, and are set anew for each
+    /// fork server.
     own_variables: usize,
     coverage: Coverage,
     reporting: CoverageReporting,

@@ -109,11 +109,11 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Libc {
-    /// The program starts by the GNU C library.
+    /// The program is started by the start-up code of the GNU C library.
     Glibc,
-    /// The program starts by musl's C library.
+    /// The program is started by the start-up code of musl.
     Musl,
-    /// The program starts by the code of another library, or of none.
+    /// The program is started by the start-up code of another library, or by its own.
     #[default]
     Other,
 }
