@@ -24,8 +24,8 @@ const FORKING: [&str; 11] = [
     "wordexp",
 ];
 
-/// Symbols that AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`), by which its
-/// programs are recognised.
+/// Symbols that AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`), by which programs
+/// compiled by AFL++ are recognised.
 const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
 /// Facts read from a program's ELF file that decide how the program can be run.
@@ -45,7 +45,7 @@ pub struct ElfFacts {
     /// Whether the `main` of the program is libFuzzer's, so that the program accepts libFuzzer's
     /// flags.
     pub(crate) is_fuzzer: bool,
-    /// Whether libFuzzer's code is linked into the program; its `main` may be another one.
+    /// Whether libFuzzer's code is linked into the program; its `main` need not be libFuzzer's.
     pub(crate) fuzzer_main: bool,
     /// Whether the program is a harness of libfuzzer-sys, which can print the Rust value that it
     /// makes from an input.

@@ -83,7 +83,7 @@ pub(crate) struct SanitizerSettings {
     /// Whether the sanitizer handles signals such as SIGSEGV. If false, the program dies of the
     /// signal at once. A sanitizer's handler may itself fail after a wild call, and then exits.
     pub(crate) signals: bool,
-    /// Whether the sanitizer handles SIGABRT in place of the program. If not, a program whose own
+    /// Whether the sanitizer handles SIGABRT in place of the program. If false, a program whose own
     /// handler exits would turn the abort after a report into a plain exit.
     pub(crate) aborts: bool,
     /// Whether the sanitizer prints its options when it starts. The print shows that the program

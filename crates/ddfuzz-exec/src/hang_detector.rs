@@ -259,7 +259,7 @@ enum Activity {
 
 /// Computes the hang signature of a window of CPU time. It is a hash of `activity` (whether the run
 /// computed or slept) and of the indices of the coverage counters that changed in the window; if
-/// none changed, of those above 0.
+/// none changed, of the counters above 0.
 fn signature(activity: Activity, changed: &[bool], counters: &[u8]) -> Signature {
     let mut hasher = DefaultHasher::new();
     activity.hash(&mut hasher);

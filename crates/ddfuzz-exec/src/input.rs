@@ -357,8 +357,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Creates a memory file; returns it opened for writing and opened read-only. The file has no write
-/// permission, so that nobody can open it for writing by /dev/stdin.
+/// Creates a memory file; returns it opened twice: for writing, and read-only. The file has no
+/// write permission, so that nobody can open it for writing by /dev/stdin.
 fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     let writer = File::from(memory_file(name)?);
     writer.set_permissions(Permissions::from_mode(0o444))?;

@@ -243,8 +243,8 @@ impl Launch {
 
     /// Duplicates the file descriptors that a fork server inherits: those in `fixed`, each with its
     /// number in the server, and those of this launch that only some launches have, such as a
-    /// terminal. Returns each duplicate, whose own number is above those of the server, with its
-    /// number there.
+    /// terminal. Returns each duplicate, whose number in ddfuzz is above all that the server uses,
+    /// with its number in the server.
     fn duplicate_descriptors(
         &self,
         fixed: &[(&dyn AsFd, i32)],

@@ -228,8 +228,8 @@ impl PreparedTarget {
     }
 
     /// Returns libFuzzer's limit on one allocation in MiB; `None` if the limit is off, if libFuzzer
-    /// is not linked into the program, or if the program lacks a sanitizer with shadow memory,
-    /// which applies the limit.
+    /// is not linked into the program, or if the program lacks a sanitizer with shadow memory (only
+    /// such a sanitizer applies the limit).
     fn largest_allocation(&self, target: &Target) -> Option<u64> {
         let facts = self.facts.as_ref().filter(|facts| facts.fuzzer_main)?;
         let limits = FuzzerLimits::of(&target.args);
@@ -292,11 +292,10 @@ pub(crate) struct Identity {
 
 /// Chooses the user that runs `program` in the directory `cwd`; `None` keeps the current user. If
 /// ddfuzz is root, targets run as the user called nobody. Without a sandbox, they run as root if
-/// nobody cannot access the program or the directory, for example in a private home directory.
+/// the user nobody cannot access the program or the directory, for example in a private home
+/// directory.
 ///
-/// # Errors
-/// [`ExecError::RootOnly`] when a sandbox is required and the user nobody cannot access the program
-/// or the directory.
+/// # Errors [`ExecError::RootOnly`] when a sandbox is required and the user nobody cannot access the program or the directory.
 pub(crate) fn choose_identity(
     program: &Path,
     cwd: Option<&Path>,

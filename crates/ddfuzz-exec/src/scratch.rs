@@ -237,8 +237,8 @@ fn entries(dir: &mut Dir) -> Vec<CString> {
     own.take(MOST_ENTRIES).collect()
 }
 
-/// Opens the directory `name` in the directory `at`, and restores the permissions of its owner that
-/// a target has removed. Fails for anything else than a directory, and so for links.
+/// Opens the directory `name` in the directory `at`, and gives its owner back the permissions that
+/// a target has removed. Fails for anything other than a directory, and so for links.
 fn open_directory<N: NixPath + ?Sized>(at: impl AsFd, name: &N) -> nix::Result<Dir> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let opened = openat(&at, name, flags | OFlag::O_RDONLY, Mode::empty()).or_else(|error| {

@@ -1,5 +1,6 @@
-//! One server for a search and for the tracer of its crashes: it makes the runs of the search, many
-//! in one process, and the traced runs, each in a process that has run nothing before.
+//! One server for a search (such as minimization) and for the tracer of its crashes: it makes the
+//! runs of the search, many in one process, and the traced runs, each in a process that has run
+//! nothing before.
 
 use std::io;
 

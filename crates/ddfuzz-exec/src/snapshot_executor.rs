@@ -51,7 +51,7 @@ pub(crate) struct SnapshotExecutor {
     forking: Option<ServerExecutor>,
     start_server: StartServer,
     /// What all executors of the program have learned about running many of its inputs in one
-    /// process, and whether it may be done.
+    /// process, and whether this may still be done.
     trust: ProgramTrust,
     /// Whether this executor has stopped using the runner (the process that makes many runs).
     is_ended: bool,

@@ -259,9 +259,9 @@ impl Traceable {
     }
 
     /// Starts a run that is not traced, but writes a snapshot of itself when it crashes; also
-    /// returns the memory of the snapshots. `random_addresses`: whether the kernel places it at
-    /// random addresses. `None` where no library can be preloaded into the target. Fails as
-    /// [`start`](Traceable::start) does.
+    /// returns the memory of the snapshots. `random_addresses`: whether the kernel places the
+    /// process at random addresses. `None` where no library can be preloaded into the target. Fails
+    /// as [`start`](Traceable::start) does.
     pub fn start_copied(
         &self,
         input: &[u8],

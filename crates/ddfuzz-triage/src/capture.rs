@@ -71,7 +71,7 @@ pub(crate) struct Tracer<'a> {
     /// For each thread, the last crash signals at which no snapshot was taken of it, oldest first.
     handled: HashMap<Pid, Vec<HandledSignal>>,
     /// The process of the run that was the first to die of a crash signal, and the number of that
-    /// signal; `None` if no process has died so.
+    /// signal; `None` if no process has died of a crash signal.
     crash: Option<(Pid, i32)>,
 }
 

@@ -52,14 +52,13 @@ impl Unobservable {
 }
 
 /// Returns the reason why passing runs of the program at `path` do not show that `crashes` are
-/// fixed, if it seems to be another program than the one that crashed: it contains none of the
-/// names of the user functions on the stacks of the crashes (`main` and the entries of fuzzing
-/// harnesses do not count). If no such name is known, the names of the source files are searched
-/// instead, in a program with debug information. `None` if the program contains one of the names,
-/// or if there are no names to search for.
+/// fixed, if that program seems to be a different one than the program that crashed: it contains
+/// none of the names of the user functions on the stacks of the crashes (`main` and the entries of
+/// fuzzing harnesses do not count). If no such name is known, and the program has debug
+/// information, the names of the source files are searched for instead. `None` if the program
+/// contains one of the names, or if there are no names to search for.
 ///
-/// # Errors
-/// If the program cannot be read.
+/// # Errors If the program cannot be read.
 pub fn another_program<'a>(
     path: &Path,
     crashes: impl Iterator<Item = &'a Crash>,
@@ -285,8 +284,8 @@ const NOT_IN_UNDEFINED: [&str; 4] = [
     "unsigned-integer-overflow",
 ];
 
-/// Returns the value of `-fsanitize=` with which a build reports the crash that `sanitizer`
-/// reported.
+/// Returns the value of `-fsanitize=` for a build that reports the crash `crash`, which `sanitizer`
+/// has reported.
 fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     let check = crash.class.kind();
     match sanitizer {
@@ -323,8 +322,9 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
 }
 
 /// For a crash that a sanitizer reported, returns the reason why a passing run does not show that
-/// it is fixed: the program lacks the sanitizer or this check of it, or ddfuzz cannot see whether
-/// it has them. `None` if there is no such reason, or no sanitizer reported the crash.
+/// it is fixed: the program lacks the sanitizer, or the sanitizer's check that reported the crash,
+/// or ddfuzz cannot see whether the program has them. `None` if there is no such reason, or no
+/// sanitizer reported the crash.
 fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let sanitizer = crash.class.sanitizer()?;
     let flag = flag(crash, sanitizer);

@@ -337,10 +337,11 @@ fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], map
     }
 }
 
-/// Returns the faulting memory access of a crash for which the kernel tells no address. After a
-/// call or return to an invalid address it is the fetch of code there; else it is the first access
-/// in `touched`, those of the instruction, to a non-canonical address. If there is none, as for a
-/// misaligned access, all parts of the result are unknown.
+/// Returns the faulting memory access of a crash for which the kernel tells no address. `touched`:
+/// the memory accesses of the instruction. After a call or return to an invalid address, the access
+/// is the fetch of code at that address; otherwise it is the first one in `touched` to a
+/// non-canonical address. If there is none, as for a misaligned access, all parts of the result are
+/// unknown.
 fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     let invalid = |address: Option<u64>, access| Fault {
         address: address.map(Address),

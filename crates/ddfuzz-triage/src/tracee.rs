@@ -45,8 +45,8 @@ pub trait Tracee {
         None
     }
 
-    /// Returns the ids of threads of this process that empty the pipes to which the traced run
-    /// writes; empty where there are none.
+    /// Returns the ids of ddfuzz's threads that empty the pipes to which the traced run writes;
+    /// empty where there are none.
     fn output_readers(&self) -> Vec<Pid> {
         Vec::new()
     }

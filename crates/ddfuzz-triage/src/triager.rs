@@ -104,7 +104,7 @@ impl KeyedRun {
         self.run.ended
     }
 
-    /// Returns class and keys of the run's crash, or how it ended without one.
+    /// Returns class and keys of the run's crash; if it did not crash, how it ended.
     pub fn quick(&self) -> Quick {
         match &self.classified {
             Some(Classified { class, keys, .. }) => Quick::Crash {
@@ -130,18 +130,20 @@ pub struct Triager {
     refused: bool,
     /// Path of the target's program; `None` where it is unknown.
     program: Option<PathBuf>,
-    /// Hash of the last input that crashed neither under a tracer nor, run again, without one.
+    /// Hash of the last input that crashed neither under a tracer nor in the run without a tracer
+    /// that followed.
     passed_untraced: Option<u64>,
     /// Last line on stderr of the last input that did not crash in [`Triager::examine`].
     last_line: Option<String>,
-    /// Time limits of the runs that [`Triager::examine`] makes; `None`: those of the target.
+    /// Time limits of the runs that [`Triager::examine`] makes; `None`: the target's time limits
+    /// apply.
     examining: Option<TimeLimit>,
     /// Whether crash records name functions, source lines and the program's compiler options.
     names: bool,
     /// Cached names of the sanitizers and Rust debug assertions that the target was compiled with;
     /// the inner `None` means unknown.
     instrumentation: OnceCell<Option<Vec<String>>>,
-    /// The backtraces of panics in Rust's standard library that were made last, the latest first.
+    /// Latest backtraces of panics in Rust's standard library, the newest first.
     backtraces: VecDeque<Backtrace>,
 }
 
@@ -200,11 +202,10 @@ impl Triager {
 
     /// Returns the sanitizers, limits and crash exit status of runs on `input`, which decide
     /// whether such a run can show `crash` at all. If the crash needs a sanitizer (other than
-    /// UndefinedBehaviorSanitizer) and the target's sanitizers are unknown, an extra run finds
-    /// those of the programs that a script starts.
+    /// UndefinedBehaviorSanitizer) and the target's sanitizers are unknown, an extra run finds the
+    /// sanitizers of the programs that the target, a script, starts.
     ///
-    /// # Errors
-    /// When the target cannot be run.
+    /// # Errors When the target cannot be run.
     pub fn conditions(&mut self, input: &[u8], crash: &Crash) -> Result<Conditions, ExecError> {
         let sanitizer = crash.class.sanitizer();
         let is_asked = sanitizer.is_some_and(|it| it != Sanitizer::Ubsan);
@@ -331,11 +332,10 @@ impl Triager {
         Ok(self.keyed(run, input, SystemTime::now())?.quick())
     }
 
-    /// Runs `input` once, as [`key`](Triager::key) does, but returns the whole run, of which
+    /// Runs `input` once, as [`key`](Triager::key) does, but returns the whole run, from which
     /// [`record`](Triager::record) can make a crash record.
     ///
-    /// # Errors
-    /// When the target cannot be started or traced.
+    /// # Errors When the target cannot be started or traced.
     pub fn key_run(&mut self, input: &[u8]) -> Result<KeyedRun, ExecError> {
         let at = SystemTime::now();
         let run = self.run(input, false)?;
@@ -367,10 +367,10 @@ impl Triager {
 
     /// Runs `input` once, with the time limit `time`; returns class and keys of its crash, and the
     /// CPU time of the run. Returns `None` without a run for targets whose traced runs cannot be
-    /// forked from the loaded target, as they would take much longer than runs of an executor.
+    /// forked from the loaded target, because such traced runs would take much longer than untraced
+    /// ones.
     ///
-    /// # Errors
-    /// When the target cannot be started or traced.
+    /// # Errors When the target cannot be started or traced.
     pub fn key_within(
         &mut self,
         input: &[u8],
@@ -425,8 +425,8 @@ impl Triager {
         Ok(last)
     }
 
-    /// Checks whether runs are made without a tracer: the system has refused it, or the program
-    /// avoids it.
+    /// Checks whether runs are made without a tracer, because the system has refused ptrace or the
+    /// program avoids tracers.
     fn is_untraced(&self) -> bool {
         self.refused || (self.program.as_ref()).is_some_and(|program| avoiding().contains(program))
     }

@@ -21,8 +21,8 @@ use ddfuzz_exec::{
     tree_cpu, tree_exceeds,
 };
 
-/// A run that the tracing thread is to trace: the process that waits for it, and what the tracer
-/// has to know about the run.
+/// A run that the tracing thread is to trace: the process that waits to be traced, and what the
+/// tracer has to know about the run.
 struct Job {
     pid: Pid,
     executes: bool,
@@ -188,7 +188,7 @@ fn collect(
 }
 
 /// Checks whether a snapshot explains how its run ended: it was taken at a signal and the run died
-/// of one, at an exit with the status of the run, or at the limit that the run exceeded. So a
+/// of a signal, at an exit with the status of the run, or at the limit that the run exceeded. So a
 /// signal that the target handled does not explain a later exit.
 fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
     match (snapshot.event, ended) {

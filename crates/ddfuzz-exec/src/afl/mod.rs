@@ -1,5 +1,5 @@
-//! The way `forkserver`: uses the fork server that AFL++'s compilers put into a program, as
-//! `afl-fuzz` does.
+//! The method of execution `forkserver`: uses the fork server that AFL++'s compilers put into a
+//! program, as `afl-fuzz` does.
 //!
 //! The protocol was read, not copied, from AFL++'s `instrumentation/afl-compiler-rt.o.c` (the
 //! program's side), `include/types.h` and `docs/fuzzing_in_depth.md`.

@@ -38,7 +38,8 @@ const OF_SYSTEM: [&str; 20] = [
     "libubsan.",
     "libutil.",
 ];
-/// Maximum total size in bytes of the libraries of a program whose code is covered.
+/// Maximum total size in bytes of the code of those libraries that are covered in addition to the
+/// program.
 const MOST_CODE: u64 = 32 << 20;
 /// Number of bits by which the index of a module (the program or a library) is shifted left; the
 /// result is added to the module's addresses, so that no two modules have equal addresses.

@@ -375,9 +375,9 @@ impl BlockCoverage {
     }
 
     /// Whether the run with index `run` in the present call must be made again without breakpoints,
-    /// because they may have changed how it ended: true if it died of a signal (`ended`) while any
-    /// were set, since a program that reads its own code sees breakpoints. False for a run that was
-    /// made again already.
+    /// because they may have changed how it ended: true if it died of a signal (`ended`) while
+    /// breakpoints were set, since a program that reads its own code sees breakpoints. False for a
+    /// run that was made again already.
     pub(crate) fn is_in_doubt(&self, run: usize, ended: Ended) -> bool {
         let is_signal = matches!(ended, Ended::Signal(_));
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing

@@ -69,8 +69,8 @@ impl CodeWords {
 
 struct CodeReader<'a> {
     texts: &'a Ranges,
-    /// Address ranges of the program's loaded segments, sorted. A constant inside of them is an
-    /// address.
+    /// Address ranges of the program's loaded segments, sorted. A constant inside of them is taken
+    /// as an address.
     loaded: Ranges,
     seen: BTreeSet<(u64, usize)>,
     read: CodeWords,

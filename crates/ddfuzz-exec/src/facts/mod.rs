@@ -188,7 +188,7 @@ const RUSTC: &[u8] = b"rustc version";
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
 /// Beginnings of the messages of Rust's overflow checks and debug assertions. Only programs
-/// compiled with such checks contain them: the standard library is compiled without.
+/// compiled with such checks contain them: the standard library is compiled without them.
 pub const ASSERTIONS: [&str; 7] = [
     "unsafe precondition(s) violated",
     "attempt to add with overflow",
@@ -200,7 +200,7 @@ pub const ASSERTIONS: [&str; 7] = [
 ];
 
 /// Returns true if the read-only data of a program contains a message of [`ASSERTIONS`]. A Rust
-/// program with one was compiled with overflow checks or debug assertions.
+/// program with such a message was compiled with overflow checks or debug assertions.
 fn has_assertion_messages(file: &Elf<'_>) -> bool {
     let texts = file.section_by_name(".rodata");
     let texts = texts.and_then(|section| section.data().ok());

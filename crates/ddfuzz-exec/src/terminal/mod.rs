@@ -88,7 +88,7 @@ impl Console {
     }
 
     /// Stops the thread that types at the terminal after the run has ended, and stores its results:
-    /// the run's output, and whether it hung up the terminal.
+    /// the run's output, and whether the thread hung up the terminal.
     pub(crate) fn finish(&mut self) {
         if let Some(TypingThread { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before

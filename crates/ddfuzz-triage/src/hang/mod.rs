@@ -214,9 +214,9 @@ impl Tracer<'_> {
 
 /// Returns the index of the stack frame that identifies a hang. `level` is the index of the
 /// innermost call that does not return, and mostly the result. If the function of that call is also
-/// called inside of it, the whole recursion takes so long (backtracking), and which of its calls
-/// does not return is chance. Then the result is the index of the outermost call of any function in
-/// the recursion.
+/// called inside of it, the whole recursion takes long (backtracking), and which of its calls does
+/// not return is chance. Then the result is the index of the outermost call of any function in the
+/// recursion.
 fn outermost(stack: &Stack, level: usize) -> usize {
     let levels = &stack.levels;
     let Some(function) = levels.get(level).and_then(|level| level.function()) else {

@@ -18,8 +18,8 @@ use crate::unwind::{Place, Step, WalkStart, walk_up_to};
 /// recursion as a whole.
 const MOST: usize = 4096;
 
-/// Maximum number of calls inside the call that does not return which a crash record keeps of a
-/// hanging thread's stack.
+/// Maximum number of calls, inside the call that does not return, that the crash record of a hang
+/// keeps.
 const INSIDE: usize = 32;
 
 /// One active call on the stack of a thread: a stack frame.

@@ -334,9 +334,9 @@ impl Tracer<'_> {
         Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Handles a stop of the thread `thread` with the wait status `status`, while a call is awaited
-    /// to return or a loop to end (`waiting`). Returns which of the two has happened, if the stop
-    /// shows it; else resumes the thread and returns `None`.
+    /// Handles a stop of the thread `thread` with the wait status `status`, while the return of a
+    /// call or the end of a loop is awaited (`waiting`). Returns which of the two has happened, if
+    /// the stop shows it; else resumes the thread and returns `None`.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap

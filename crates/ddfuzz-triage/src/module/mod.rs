@@ -126,7 +126,7 @@ impl Module {
 }
 
 /// Returns the start of the function that contains `address` in an ELF file; `None` where the file
-/// is not a 64-bit ELF file or does not tell.
+/// is not a 64-bit ELF file or does not show where the function starts.
 ///
 /// The file is parsed as triage parses the modules of a process. This function serves tools, and
 /// fuzzing of the parser: ELF files are hostile input.

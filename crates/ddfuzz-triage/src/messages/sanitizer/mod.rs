@@ -230,8 +230,8 @@ impl Reading {
         }
     }
 
-    /// Records the accessed object that a line of the report names. If several lines name one, such
-    /// as adjacent global variables, the object nearest to the access is kept.
+    /// Records the accessed object that a line of the report names. If several lines name an object
+    /// each, such as adjacent global variables, the object nearest to the access is kept.
     fn object(&mut self, said: ObjectLine) {
         let object = match said {
             ObjectLine::InFrame => return self.part = Part::Holder,
