@@ -295,7 +295,9 @@ pub(crate) struct Identity {
 /// the user nobody cannot access the program or the directory, for example in a private home
 /// directory.
 ///
-/// # Errors [`ExecError::RootOnly`] when a sandbox is required and the user nobody cannot access the program or the directory.
+/// # Errors
+/// [`ExecError::RootOnly`] when a sandbox is required and the user nobody cannot access the program
+/// or the directory.
 pub(crate) fn choose_identity(
     program: &Path,
     cwd: Option<&Path>,

@@ -81,7 +81,8 @@ impl<'a> Tracer<'a> {
     /// was forked from the running target. `crash_exit`: the exit status that counts as a crash;
     /// `request`: the watchdog's request to interrupt the run.
     ///
-    /// # Errors `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    /// # Errors
+    /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
     pub(crate) fn seize(
         pid: Pid,
         executes: bool,

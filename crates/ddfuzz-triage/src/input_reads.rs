@@ -138,7 +138,8 @@ impl<'a> Tracer<'a> {
     /// With `executes`, the process waits before its `execve` of the target's program; otherwise it
     /// was forked from the running target.
     ///
-    /// # Errors `EPERM` where tracing is refused, `ESRCH` where the process is gone.
+    /// # Errors
+    /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
     pub(super) fn seize(
         pid: Pid,
         executes: bool,

@@ -58,7 +58,8 @@ impl Unobservable {
 /// information, the names of the source files are searched for instead. `None` if the program
 /// contains one of the names, or if there are no names to search for.
 ///
-/// # Errors If the program cannot be read.
+/// # Errors
+/// If the program cannot be read.
 pub fn another_program<'a>(
     path: &Path,
     crashes: impl Iterator<Item = &'a Crash>,

@@ -87,14 +87,16 @@ pub trait Start: Send {
     /// running target, before its `main`. Without `aslr`, the target's addresses are not
     /// randomized, if the system allows that.
     ///
-    /// # Errors When the target cannot be started.
+    /// # Errors
+    /// When the target cannot be started.
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
 
     /// Runs the target on `input` without ptrace, for systems that refuse ptrace, and returns how
     /// the run ended and what it printed. If the target supports it, dying processes make copies of
     /// their registers and stack. Without `aslr`, the target's addresses are not randomized.
     ///
-    /// # Errors When the target cannot be run.
+    /// # Errors
+    /// When the target cannot be run.
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
 
     /// Runs the target on an input again, without ptrace, with options that make it print more

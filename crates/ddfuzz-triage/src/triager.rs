@@ -205,7 +205,8 @@ impl Triager {
     /// UndefinedBehaviorSanitizer) and the target's sanitizers are unknown, an extra run finds the
     /// sanitizers of the programs that the target, a script, starts.
     ///
-    /// # Errors When the target cannot be run.
+    /// # Errors
+    /// When the target cannot be run.
     pub fn conditions(&mut self, input: &[u8], crash: &Crash) -> Result<Conditions, ExecError> {
         let sanitizer = crash.class.sanitizer();
         let is_asked = sanitizer.is_some_and(|it| it != Sanitizer::Ubsan);
@@ -335,7 +336,8 @@ impl Triager {
     /// Runs `input` once, as [`key`](Triager::key) does, but returns the whole run, from which
     /// [`record`](Triager::record) can make a crash record.
     ///
-    /// # Errors When the target cannot be started or traced.
+    /// # Errors
+    /// When the target cannot be started or traced.
     pub fn key_run(&mut self, input: &[u8]) -> Result<KeyedRun, ExecError> {
         let at = SystemTime::now();
         let run = self.run(input, false)?;
@@ -370,7 +372,8 @@ impl Triager {
     /// forked from the loaded target, because such traced runs would take much longer than untraced
     /// ones.
     ///
-    /// # Errors When the target cannot be started or traced.
+    /// # Errors
+    /// When the target cannot be started or traced.
     pub fn key_within(
         &mut self,
         input: &[u8],

@@ -177,7 +177,9 @@ impl Tracer<'_> {
     /// Stops the running thread `tid` by ptrace and returns it; handles events of other threads in
     /// the meantime.
     ///
-    /// # Errors `ESRCH` where the thread is gone, `ECHILD` where all threads of the run are gone, `ETIMEDOUT` where it does not stop.
+    /// # Errors
+    /// `ESRCH` where the thread is gone, `ECHILD` where all threads of the run are gone,
+    /// `ETIMEDOUT` where it does not stop.
     pub(super) fn halt(&mut self, tid: Pid) -> nix::Result<StoppedThread> {
         ptrace::interrupt(tid)?;
         let began = Instant::now();
