@@ -75,8 +75,8 @@ pub trait Executor: Send {
     /// or those with new coverage. Has no effect on a target without coverage counters.
     fn report_coverage(&mut self, _reporting: CoverageReporting) {}
 
-    /// Returns the coverage of the runs that the last call made, in order, without runs that did
-    /// not return normally or were not selected.
+    /// Returns the coverage of the runs that the last call of this executor made, in order, without
+    /// runs that did not return normally or were not selected.
     fn covered(&self) -> &[RunCoverage] {
         &[]
     }

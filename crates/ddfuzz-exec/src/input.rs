@@ -209,7 +209,7 @@ impl Input {
     }
 
     /// Sets the file offset of the target's stdin, which ddfuzz and the target share, to 0 before a
-    /// run of AFL++'s server; ddfuzz's own servers do so themselves.
+    /// run of AFL++'s server; ddfuzz's own servers reset the offset themselves.
     pub(crate) fn rewind(&self) -> io::Result<()> {
         lseek(&self.stdin, 0, Whence::SeekSet)?;
         Ok(())

@@ -221,7 +221,7 @@ pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
 }
 
 /// Parses the `#!` line in the first [`LINE`] bytes of a script into the interpreter and its one
-/// argument; `None` if there is none.
+/// argument; `None` if there is no such line.
 fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     let line = bytes.strip_prefix(b"#!")?;
     let end = line.iter().position(|byte| *byte == b'\n');

@@ -168,7 +168,8 @@ impl Record {
 }
 
 /// What the runs of one program have shown about running many of its inputs in one process. All
-/// executors of the program share the record, which decides whether they may still do so.
+/// executors of the program share the record, which decides whether they may still run many inputs
+/// in one process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 

@@ -198,7 +198,7 @@ impl CounterSlot {
     }
 }
 
-/// Number of bytes of slots that are read at once, if they are in use.
+/// Number of bytes of slots that are read at once, if so many are in use.
 const AT_ONCE: usize = 64 << 10;
 
 /// Reads the slots of the shared memory that hold the coverage counters of the runs of a request,

@@ -1,6 +1,6 @@
-//! The executor of the way `snapshot`: one process, the runner, makes many runs of a program's
-//! `main` and undoes what each run has changed (`runtime/restore.h`). Checks show whether its runs
-//! are like those of new processes.
+//! The executor of the method of execution `snapshot`: one process, the runner, makes many runs of
+//! a program's `main` and undoes what each run has changed (`runtime/restore.h`). Checks show
+//! whether its runs are like those of new processes.
 //!
 //! Each of the first runs is made twice, by the runner and by a fork of the server, to compare how
 //! both end and what they write. Later, one run in a thousand is made twice. If both differ, and a
@@ -82,8 +82,8 @@ pub(crate) struct SnapshotExecutor {
     /// Which runs report the basic blocks that they reach: all, none, or those that reach something
     /// new.
     reporting: CoverageReporting,
-    /// Whether the last call made its runs by `forking`, the server that forks, not by `runner`;
-    /// the coverage of these runs is then read from `forking`.
+    /// Whether the last call of this executor made its runs by `forking`, the server that forks,
+    /// not by `runner`; the coverage of these runs is then read from `forking`.
     covered_by_fork: bool,
     /// Whether each run reports length and hash of what it writes to stdout and stderr.
     reports: bool,

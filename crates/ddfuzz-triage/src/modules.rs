@@ -160,8 +160,9 @@ impl ModuleCache {
         self.target = Some(executable);
     }
 
-    /// Returns the executable mappings of a process with their parsed modules; those that did not
-    /// change since the last call, even for an earlier process, come from the cache.
+    /// Returns the executable mappings of a process with their parsed modules; mappings that did
+    /// not change since the last call of this function, even for an earlier process, come from the
+    /// cache.
     pub(crate) fn layout(
         &mut self,
         source: &Source,

@@ -374,24 +374,24 @@ impl BlockCoverage {
         Ok(known)
     }
 
-    /// Whether the run with index `run` in the present call must be made again without breakpoints,
-    /// because they may have changed how it ended: true if it died of a signal (`ended`) while
-    /// breakpoints were set, since a program that reads its own code sees breakpoints. False for a
-    /// run that was made again already.
+    /// Whether the run with index `run` in the present call of the executor must be made again
+    /// without breakpoints, because they may have changed how it ended: true if it died of a signal
+    /// (`ended`) while breakpoints were set, since a program that reads its own code sees
+    /// breakpoints. False for a run that was made again already.
     pub(crate) fn is_in_doubt(&self, run: usize, ended: Ended) -> bool {
         let is_signal = matches!(ended, Ended::Signal(_));
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
     }
 
-    /// Forgets which run of the present call was repeated without breakpoints. Called before that
-    /// run is made once more, since breakpoints may change how that new run ends, too.
+    /// Forgets which run of the executor's present call was repeated without breakpoints. Called
+    /// before that run is made once more, since breakpoints may change how that new run ends, too.
     pub(crate) fn forget_doubt(&mut self) {
         self.doubted = None;
     }
 
     /// Records how a run that was made twice ended with and without breakpoints; `run` is its index
-    /// in the present call. After [`MOST_CONFLICTS`] successive runs that ended differently, no
-    /// more breakpoints are set.
+    /// in the present call of the executor. After [`MOST_CONFLICTS`] successive runs that ended
+    /// differently, no more breakpoints are set.
     pub(crate) fn compare(&mut self, run: usize, with: Ended, without: Ended) {
         self.doubted = Some(run);
         self.conflicts = match with != without {
