@@ -40,8 +40,7 @@ pub(crate) struct ServerExecutor {
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
-    /// The terminal at which inputs are typed; `None` if the target does not read keys from a
-    /// terminal.
+    /// The terminal at which inputs are typed; `None` if the target has no terminal.
     console: Option<Console>,
     observations: RunObservations,
     /// The breakpoints by which runs report the basic blocks that they reach; `None` if runs do not

@@ -130,13 +130,11 @@ pub struct Triager {
     refused: bool,
     /// Path of the target's program; `None` where it is unknown.
     program: Option<PathBuf>,
-    /// Hash of the last input that crashed neither under a tracer nor in the run without a tracer
-    /// that followed.
+    /// Hash of the last input that crashed neither traced nor, in a later run, untraced.
     passed_untraced: Option<u64>,
     /// Last line on stderr of the last input that did not crash in [`Triager::examine`].
     last_line: Option<String>,
-    /// Time limits of the runs that [`Triager::examine`] makes; `None`: the target's time limits
-    /// apply.
+    /// Time limits of the runs by [`Triager::examine`]; `None` for the target's own limits.
     examining: Option<TimeLimit>,
     /// Whether crash records name functions, source lines and the program's compiler options.
     names: bool,
@@ -369,8 +367,7 @@ impl Triager {
 
     /// Runs `input` once, with the time limit `time`; returns class and keys of its crash, and the
     /// CPU time of the run. Returns `None` without a run for targets whose traced runs cannot be
-    /// forked from the loaded target, because such traced runs would take much longer than untraced
-    /// ones.
+    /// forked from the loaded target, because such traced runs take much longer than untraced ones.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -404,9 +401,9 @@ impl Triager {
     }
 
     /// Runs an input that has not crashed under a tracer up to three times without a tracer. If
-    /// each run crashes or exceeds a limit, notes that the program avoids tracers, so that all
-    /// later runs of the program are made without a tracer, and returns the last of the three runs.
-    /// Otherwise returns `None`.
+    /// each run crashes or exceeds a limit, notes that the program avoids tracers, so that all its
+    /// later runs are made without a tracer, and returns the last of the three runs; otherwise
+    /// returns `None`.
     fn fails_untraced(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
         // An input that has passed without a tracer before is flaky: it says nothing of tracers.
