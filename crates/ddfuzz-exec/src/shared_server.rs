@@ -164,8 +164,8 @@ pub(crate) struct SharedServerExecutor {
     target: Target,
     limits: Limits,
     /// An executor with a separate fork server, used once the tracer's server does not fork runs
-    /// any more. (Where the system refuses to trace, that server executes the program anew for each
-    /// run.)
+    /// any more. (Where the system refuses to trace, the tracer's server executes the program anew
+    /// for each run.)
     own: Option<Box<dyn Executor>>,
 }
 

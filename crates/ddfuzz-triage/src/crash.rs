@@ -308,12 +308,13 @@ pub struct Details {
     /// Parsed report of the sanitizer that detected the crash; `None` if no sanitizer did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// Stack of the allocation of the memory in a sanitizer's report (of an uninitialized value,
-    /// the stack of its creation), innermost frame first; empty if the report has none.
+    /// Stack of the allocation of the memory that a sanitizer's report is about (of an
+    /// uninitialized value, the stack of its creation), innermost frame first; empty if the report
+    /// has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allocated: Vec<Frame>,
-    /// Stack of the `free` of the memory in a sanitizer's report, innermost frame first; empty if
-    /// the report has none.
+    /// Stack of the `free` of the memory that a sanitizer's report is about, innermost frame first;
+    /// empty if the report has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<Frame>,
     /// For a hang: the calls inside the call that does not return, innermost first. They differ

@@ -248,7 +248,7 @@ impl Triager {
         self.symbolizer.turn_off();
     }
 
-    /// Sets whether [`examine`](Triager::examine) runs an input that does not crash once more, to
+    /// Sets whether [`examine`](Triager::examine), if an input does not crash, runs it once more to
     /// find memory leaks.
     pub fn look_for_leaks(&mut self, leaks: bool) {
         self.settings.leaks = leaks;
