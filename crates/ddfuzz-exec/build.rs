@@ -56,8 +56,9 @@ const COPYING: [&str; 4] = [
     "preload.c",
 ];
 
-/// Compiles the launcher and the three libraries into `out`, from where
-/// `crates/ddfuzz-exec/src/private_dir.rs` embeds them.
+/// Compiles the launcher (the process that starts targets) and the three libraries that are
+/// preloaded into targets. Writes them to `out`, from where `crates/ddfuzz-exec/src/private_dir.rs`
+/// embeds them.
 fn build_runtime(out: &Path) {
     println!("cargo::rerun-if-changed=runtime");
     let shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-ldl"];

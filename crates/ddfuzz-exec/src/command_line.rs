@@ -90,7 +90,7 @@ pub(crate) struct CommandLine {
     files: InputFiles,
 }
 
-/// The files that the target's arguments refer to by `@@`: their paths replace it.
+/// The files that the target's arguments refer to by `@@`, in whose place their paths are put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InputFiles {
     None,

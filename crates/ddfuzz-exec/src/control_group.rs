@@ -82,7 +82,8 @@ impl Drop for Cgroup {
     }
 }
 
-/// Sets the greatest number of processes of the control group at `path`; creates no file.
+/// Sets the maximum number of processes and threads of the control group at `path`; fails, and
+/// creates no file, if the group has no file for this limit (`pids.max`).
 fn limit_processes(path: &Path, processes: u32) -> io::Result<()> {
     let mut limit = OpenOptions::new().write(true).open(path.join("pids.max"))?;
     limit.write_all(processes.to_string().as_bytes())

@@ -73,7 +73,7 @@ impl CrashSnapshots {
 
     /// Copies the bytes of the shared memory in the offsets `range` to the same offsets of the file
     /// `copy`. Skips memory that was never written, since it is zero in both; most of the memory
-    /// for one snapshot is so.
+    /// for a snapshot is never written.
     fn copy_data(&self, range: Range<u64>, copy: &CrashSnapshots) -> io::Result<()> {
         let mut at = range.start;
         while let Some(data) = self

@@ -135,9 +135,9 @@ impl TreeExecutor {
         }
     }
 
-    /// Chooses after a traced run whether the next one is traced. If a run has started a process
-    /// (`forked`), all later runs are; as long as none has, only the first [`CALIBRATION`] runs
-    /// are.
+    /// Chooses after a traced run whether the next run is traced. If a run has started a process
+    /// (`forked`), all later runs are traced; as long as none has, only the first [`CALIBRATION`]
+    /// runs are traced.
     fn update_mode(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,

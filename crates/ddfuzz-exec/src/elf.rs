@@ -24,8 +24,8 @@ const FORKING: [&str; 11] = [
     "wordexp",
 ];
 
-/// Symbols that AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`), by which its
-/// programs are recognised.
+/// Symbols that AFL++'s runtime defines (`instrumentation/afl-compiler-rt.o.c`), by which programs
+/// compiled by AFL++ are recognised.
 const AFL: [&str; 2] = ["__afl_area_ptr", "__afl_manual_init"];
 
 /// Facts read from a program's ELF file that decide how the program can be run.
@@ -45,7 +45,7 @@ pub struct ElfFacts {
     /// Whether the `main` of the program is libFuzzer's, so that the program accepts libFuzzer's
     /// flags.
     pub(crate) is_fuzzer: bool,
-    /// Whether libFuzzer's code is linked into the program; its `main` may be another one.
+    /// Whether libFuzzer's code is linked into the program; its `main` need not be libFuzzer's.
     pub(crate) fuzzer_main: bool,
     /// Whether the program is a harness of libfuzzer-sys, which can print the Rust value that it
     /// makes from an input.
@@ -248,9 +248,9 @@ impl ElfFacts {
         self.entry = functions.entry(file);
     }
 
-    /// Completes the facts by those that the program's constant strings show, which stripped
-    /// programs have, too: whether the program was built for AFL++, is in Rust (so may panic) or in
-    /// Go, and whether it contains libFuzzer's `main` and libfuzzer-sys.
+    /// Adds the facts that the program's constant strings show, which stripped programs have, too:
+    /// whether the program was built for AFL++, is in Rust (so may panic) or in Go, and whether it
+    /// contains libFuzzer's `main` and libfuzzer-sys.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {
@@ -306,7 +306,8 @@ pub(crate) struct EntryFunction {
     /// it is missing, and where the program has counters that only libFuzzer reads.
     lowest_stack: u64,
     /// Addresses of libFuzzer's comparison callbacks, in the order of `CALLBACKS`; 0 where missing.
-    /// A process that runs many inputs patches them to return at once, because no engine uses them.
+    /// A process that runs many inputs patches them to return at once, because libFuzzer's engine,
+    /// for which they collect data, does not run.
     callbacks: [u64; CALLBACKS.len()],
     /// Address of AddressSanitizer's function that finds the module of an address; 0 where missing.
     /// A fork server calls it once, so that its forks need not list the modules when they crash.
@@ -337,8 +338,8 @@ const CALLBACKS: [&str; 9] = [
 enum EntryKind {
     /// The entry function is `target_main`, as in ddfuzz's targets; it returns an exit status.
     Target,
-    /// `LLVMFuzzerTestOneInput`. Its result says whether libFuzzer may keep the input, and is no
-    /// exit status.
+    /// The entry function is `LLVMFuzzerTestOneInput`. Its result says whether libFuzzer may keep
+    /// the input, and is not an exit status.
     LibFuzzer {
         /// Address of `LLVMFuzzerInitialize`, which is called once before the first input.
         initialize: Option<u64>,
@@ -396,9 +397,9 @@ impl EntryFunctions {
         }
     }
 
-    /// Returns the program's entry function, which is called with an input, among the symbols that
-    /// `add` has collected, and what runs of it need to know of the program `file`; `None` if there
-    /// is none.
+    /// Returns the program's entry function, which is called with an input, if `add` has collected
+    /// one, with what its runs need to know about the program `file`; `None` if there is no entry
+    /// function.
     pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
         // A libFuzzer harness may call a function `target_main`; its `main` is still libFuzzer's.
         let (at, kind) = match (self.test_one_input, self.target_main) {

@@ -21,9 +21,10 @@ print_stacktrace=1:verify_asan_link_order=0";
 /// The sanitizer option for reports without colors. By default a sanitizer asks for each byte of
 /// shadow memory that it prints whether its report goes to a terminal: two system calls each.
 const PLAIN: &str = ":color=never";
-/// Options of AddressSanitizer for reports without the legend, and with frames that have only what
-/// is parsed of them. Each piece of a frame is a call that clears a page of memory: by default a
-/// frame has 35 pieces, with its build id digit by digit, and here ten.
+/// Options of AddressSanitizer for reports without the legend, and with only those parts of stack
+/// frames that ddfuzz parses. Printing each piece of a frame takes a call that clears a page of
+/// memory: by default a frame has 35 pieces, with its build id digit by digit; with these options
+/// it has ten.
 const BRIEF: &[u8] = b":print_legend=0:stack_trace_format=\"#%n %p (%m+%o)\"";
 /// The sanitizer option by which a sanitizer removes the program's own handler of SIGABRT before it
 /// aborts. With the option, each abort of the program, too, makes the sanitizer write a report.
@@ -82,11 +83,11 @@ pub(crate) struct SanitizerSettings {
     /// Whether the sanitizer handles signals such as SIGSEGV. If false, the program dies of the
     /// signal at once. A sanitizer's handler may itself fail after a wild call, and then exits.
     pub(crate) signals: bool,
-    /// Whether the sanitizer handles SIGABRT in place of the program. If not, a program whose own
+    /// Whether the sanitizer handles SIGABRT in place of the program. If false, a program whose own
     /// handler exits would turn the abort after a report into a plain exit.
     pub(crate) aborts: bool,
-    /// Whether the sanitizer prints its options when it starts, which shows that the program has
-    /// one.
+    /// Whether the sanitizer prints its options when it starts. The print shows that the program
+    /// has a sanitizer.
     pub(crate) introduces: bool,
     /// Limit on one allocation in MiB; a larger allocation ends the program, as under libFuzzer.
     /// `None`: no limit.
@@ -313,8 +314,8 @@ impl Sanitizer {
     }
 
     /// Returns the prefix of the symbols by which a program with this sanitizer is recognised. The
-    /// prefix of UBSan alone is no proof, because the runtimes of other sanitizers and libFuzzer
-    /// have such symbols, too.
+    /// prefix of UBSan proves nothing, because the runtimes of other sanitizers and libFuzzer have
+    /// such symbols, too.
     pub fn symbol(self) -> &'static str {
         self.names()[4]
     }

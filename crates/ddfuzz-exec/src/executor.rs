@@ -45,8 +45,8 @@ pub trait Executor: Send {
         }
     }
 
-    /// Requests that the target's process ends after the runs of the next call, so that later runs
-    /// start in a new process. Does nothing where each run has its own process.
+    /// Requests that the target's process ends after the runs of the next call of this executor, so
+    /// that later runs start in a new process. Does nothing where each run has its own process.
     fn end_process(&mut self) {}
 
     /// Returns how many coverage counters this executor reports for a run: those of the target, or
@@ -57,10 +57,10 @@ pub trait Executor: Send {
     }
 
     /// Lets later runs report which basic blocks of an unmodified program they reach, each block as
-    /// a coverage counter of value 1 (docs/decisions/0191). Only the ways `inject` and `snapshot`
-    /// support this, on x86-64. Returns the number of blocks, or why runs report none. Changes
-    /// nothing for a target with coverage counters of its own, whose number is returned. Fails when
-    /// the target cannot be started again.
+    /// a coverage counter of value 1 (docs/decisions/0191). Only the methods of execution `inject`
+    /// and `snapshot` support this, on x86-64. Returns the number of blocks, or why runs report
+    /// none. Changes nothing for a target with coverage counters of its own, whose number is
+    /// returned. Fails when the target cannot be started again.
     fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
         Ok(self.places().ok_or("it has no coverage counters"))
     }
@@ -75,8 +75,8 @@ pub trait Executor: Send {
     /// or those with new coverage. Has no effect on a target without coverage counters.
     fn report_coverage(&mut self, _reporting: CoverageReporting) {}
 
-    /// Returns the coverage of the runs that the last call made, in order, without runs that did
-    /// not return normally or were not selected.
+    /// Returns the coverage of the runs that the last call of this executor made, in order, without
+    /// runs that did not return normally or were not selected.
     fn covered(&self) -> &[RunCoverage] {
         &[]
     }
@@ -102,9 +102,9 @@ pub trait Executor: Send {
     }
 
     /// Sets whether later runs report length and hash of their output to
-    /// [`written`](Executor::written). Only the way `snapshot` supports this; while it is on, the
-    /// executor takes one input at a time, compares no run with one in a new process and does not
-    /// look for crashes of descendants. Fails when the output cannot be captured.
+    /// [`written`](Executor::written). Only the method of execution `snapshot` supports this; while
+    /// it is on, the executor takes one input at a time, compares no run with one in a new process
+    /// and does not look for crashes of descendants. Fails when the output cannot be captured.
     fn report_output(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }
@@ -116,16 +116,16 @@ pub trait Executor: Send {
     }
 
     /// Returns the reasons for which the process that runs many inputs could not make a run, each
-    /// with the number of such runs. A new process has made these runs instead. Empty for other
-    /// ways.
+    /// with the number of such runs. A new process has made these runs instead. Empty for methods
+    /// of execution without such a process.
     fn refusals(&self) -> Vec<(RefusalReason, u64)> {
         Vec::new()
     }
 
     /// Returns earlier runs whose reported results were wrong, each once, with its input and the
     /// right result. These runs come from a process that runs many inputs, which was found to run
-    /// an input differently from a new process and is no longer used. Empty for other ways than
-    /// `snapshot`.
+    /// an input differently from a new process and is no longer used. Empty for methods of
+    /// execution other than `snapshot`.
     fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
         Vec::new()
     }
@@ -318,7 +318,7 @@ impl TimeLimit {
         }
     }
 
-    /// Returns `limits` with its limits on CPU time and wall time replaced by these.
+    /// Returns `limits` with its limits on CPU time and wall time replaced by those of `self`.
     pub fn within(self, limits: Limits) -> Limits {
         Limits {
             cpu: self.cpu,

@@ -45,7 +45,7 @@ pub struct Stuck {
     /// Signatures of the windows of CPU time in which the run was observed, each once. Those that
     /// occur in the first half of the run only are left out: that code leads to the hang.
     pub signatures: Vec<Signature>,
-    /// Signature of the known hang that the run was recognised by and stopped for; `None` if the
+    /// Signature of the known hang by which ddfuzz recognised and stopped the run; `None` if the
     /// run was stopped at its limits instead.
     pub known: Option<Signature>,
     /// The run's coverage counters (hit counts of edges, one byte each) as they were last read;
@@ -259,7 +259,7 @@ enum Activity {
 
 /// Computes the hang signature of a window of CPU time. It is a hash of `activity` (whether the run
 /// computed or slept) and of the indices of the coverage counters that changed in the window; if
-/// none changed, of those above 0.
+/// none changed, of the counters above 0.
 fn signature(activity: Activity, changed: &[bool], counters: &[u8]) -> Signature {
     let mut hasher = DefaultHasher::new();
     activity.hash(&mut hasher);

@@ -209,7 +209,7 @@ impl Input {
     }
 
     /// Sets the file offset of the target's stdin, which ddfuzz and the target share, to 0 before a
-    /// run of AFL++'s server; ddfuzz's own servers do so themselves.
+    /// run of AFL++'s server; ddfuzz's own servers reset the offset themselves.
     pub(crate) fn rewind(&self) -> io::Result<()> {
         lseek(&self.stdin, 0, Whence::SeekSet)?;
         Ok(())
@@ -285,7 +285,7 @@ impl Input {
 struct NamedFile {
     writer: File,
     path: PathBuf,
-    /// The user that runs the target, if it is not the current one.
+    /// The user that runs the target; `None` if it is the current user.
     owner: Option<Identity>,
     accesses: Accesses,
 }
@@ -357,8 +357,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Creates a memory file; returns it opened for writing and opened read-only. The file has no write
-/// permission, so that nobody can open it for writing by /dev/stdin.
+/// Creates a memory file; returns it opened twice: for writing, and read-only. The file has no
+/// write permission, so that nobody can open it for writing by /dev/stdin.
 fn read_only_file(name: &CStr) -> io::Result<(File, File)> {
     let writer = File::from(memory_file(name)?);
     writer.set_permissions(Permissions::from_mode(0o444))?;

@@ -118,8 +118,8 @@ pub(crate) struct Launch {
 /// The files that a fork server inherits only if it has a runner. The runner is a process that
 /// makes many runs and undoes what each of them has changed ([`Inject::Restore`]).
 pub(crate) struct RunnerFiles {
-    /// The file from which the target reads its input, or the two, opened for writing; empty if a
-    /// runner cannot write the input.
+    /// The file from which the target reads its input, or the two files, opened for writing; empty
+    /// if a runner cannot write the input.
     pub(crate) writers: Vec<File>,
     /// The memory file with the inputs of one request to the runner (a process that makes many
     /// runs).
@@ -243,8 +243,8 @@ impl Launch {
 
     /// Duplicates the file descriptors that a fork server inherits: those in `fixed`, each with its
     /// number in the server, and those of this launch that only some launches have, such as a
-    /// terminal. Returns each duplicate, whose own number is above those of the server, with its
-    /// number there.
+    /// terminal. Returns each duplicate, whose number in ddfuzz is above all that the server uses,
+    /// with its number in the server.
     fn duplicate_descriptors(
         &self,
         fixed: &[(&dyn AsFd, i32)],

@@ -122,8 +122,8 @@ pub enum CoverageReporting {
     Every,
     /// Only runs report coverage that reach something new for the executor: a counter that was 0 in
     /// all earlier runs, or a known counter in another range of values (1, 2, 3, 4 to 7, 8 to 15,
-    /// 16 to 31, 32 to 127, and more). With the method `harness` also runs with a deeper stack than
-    /// all earlier ones, if the program records how deep its stack is.
+    /// 16 to 31, 32 to 127, and more). With the method `harness`, a run with a deeper stack than
+    /// all earlier ones also reports, if the program records the depth of its stack.
     Novel,
 }
 

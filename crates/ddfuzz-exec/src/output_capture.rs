@@ -1,7 +1,7 @@
 //! Captures what runs write: length and hash of all output, or its beginning and its end.
 //!
-//! A thread reads the output from a pipe, so that it takes no space. A file would be subject to the
-//! file size limit, of which a verbose target would die.
+//! A thread reads the output from a pipe, so that the output takes no disk space. A file would be
+//! subject to the file size limit, and a verbose target would die of exceeding it.
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::private_dir::PrivateDir;
 
-/// Length and hash of what a run has written to stdout or to stderr. The names of files that ddfuzz
-/// made for this run's worker, such as the one that replaces `@@`, count as a constant.
+/// Length and hash of what a run has written to stdout or to stderr, without the names of files
+/// that ddfuzz made for this run's worker, such as the file that replaces `@@`: they differ between
+/// workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Number of bytes that the run has written, with names of ddfuzz's files replaced.
+    /// Number of bytes that the run has written, without the names of ddfuzz's files.
     pub bytes: u64,
-    /// blake3 hash of the bytes that the run has written, with names of ddfuzz's files replaced.
+    /// blake3 hash of the bytes that the run has written, without the names of ddfuzz's files.
     pub hash: [u8; 32],
 }
 

@@ -21,7 +21,7 @@ use crate::{
 /// channel are created.
 pub(crate) struct PreparedTarget {
     pub(crate) program: PathBuf,
-    /// Facts read from the program's ELF file; `None` if it is no ELF file for this machine.
+    /// Facts read from the program's ELF file; `None` if it is not an ELF file for this machine.
     pub(crate) facts: Option<elf::ElfFacts>,
     /// Whether the program has a sanitizer, or may start a program that has one.
     sanitized: bool,
@@ -112,8 +112,8 @@ impl PreparedTarget {
     }
 
     /// Prepares a shell command, which runs as the current user, or in a sandbox as sandboxed
-    /// targets do. There it may write in the directory `target.cwd`, too. `output`: the file for
-    /// stdout and stderr.
+    /// targets do. In the sandbox, it may write not only in its scratch directory but also in the
+    /// directory `target.cwd`. `output`: the file for stdout and stderr.
     pub(crate) fn for_shell(target: &Target, output: File) -> Result<PreparedTarget, ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
@@ -221,15 +221,15 @@ impl PreparedTarget {
         self.facts.as_ref().is_none_or(|facts| facts.may_fork)
     }
 
-    /// Whether the program can end by a Rust panic, according to its ELF file; true if it is no ELF
-    /// file.
+    /// Whether the program can end by a Rust panic, according to its ELF file; true if it is not an
+    /// ELF file.
     pub(crate) fn may_panic(&self) -> bool {
         self.facts.as_ref().is_none_or(|facts| facts.may_panic)
     }
 
     /// Returns libFuzzer's limit on one allocation in MiB; `None` if the limit is off, if libFuzzer
-    /// is not linked into the program, or if the program lacks a sanitizer with shadow memory,
-    /// which applies the limit.
+    /// is not linked into the program, or if the program lacks a sanitizer with shadow memory (only
+    /// such a sanitizer applies the limit).
     fn largest_allocation(&self, target: &Target) -> Option<u64> {
         let facts = self.facts.as_ref().filter(|facts| facts.fuzzer_main)?;
         let limits = FuzzerLimits::of(&target.args);
@@ -283,7 +283,7 @@ fn offers_terminal(way: Way) -> bool {
     }
 }
 
-/// The user and group as which the processes of a target run.
+/// The user and the group that the processes of a target run as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,
@@ -292,10 +292,12 @@ pub(crate) struct Identity {
 
 /// Chooses the user that runs `program` in the directory `cwd`; `None` keeps the current user. If
 /// ddfuzz is root, targets run as the user called nobody. Without a sandbox, they run as root if
-/// that user cannot access the program or the directory, for example in a private home directory.
+/// the user nobody cannot access the program or the directory, for example in a private home
+/// directory.
 ///
 /// # Errors
-/// [`ExecError::RootOnly`] when a sandbox is required and that user cannot access them.
+/// [`ExecError::RootOnly`] when a sandbox is required and the user nobody cannot access the program
+/// or the directory.
 pub(crate) fn choose_identity(
     program: &Path,
     cwd: Option<&Path>,
@@ -367,10 +369,10 @@ fn nobody() -> Identity {
     }
 }
 
-/// Returns the first of `path` and its parent directories that another user may not use: a file
-/// needs the permissions to read and execute for everybody, a directory the permission to search.
-/// What belongs to `nobody` counts as usable. `None` if there is none; `path` itself if it cannot
-/// be resolved.
+/// Returns the first path, from the root directory down to `path`, that another user may not use: a
+/// file needs the permissions to read and execute for everybody, a directory the permission to
+/// search. What belongs to `nobody` counts as usable. `None` if there is no such path; `path`
+/// itself if it cannot be resolved.
 fn first_closed(path: &Path) -> Option<PathBuf> {
     let Ok(path) = path.canonicalize() else {
         return Some(path.to_owned());

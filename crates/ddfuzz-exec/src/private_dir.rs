@@ -26,8 +26,8 @@ pub struct PrivateDir {
     /// A locked file, which shows other ddfuzz processes that the private directory is in use.
     _lock: File,
     names: AtomicU64,
-    /// Paths of programs copied to the private directory, by the original's path, length and time
-    /// of change.
+    /// Paths of the copies of programs in the private directory, by path, length and modification
+    /// time of the original.
     copies: Mutex<HashMap<(PathBuf, u64, SystemTime), PathBuf>>,
 }
 
@@ -164,7 +164,8 @@ impl Drop for PrivateDir {
 }
 
 /// Removes the private directory at `path` with all that is in it, its lock file last: if this
-/// process dies meanwhile, the next ddfuzz finds what is left by the lock that nobody holds.
+/// process dies meanwhile, the next ddfuzz recognises the remains by the lock file, which nobody
+/// has locked.
 fn remove(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         let _ = match entry.file_type() {
@@ -226,7 +227,8 @@ pub fn lock_directory(dir: &Path) -> io::Result<File> {
 }
 
 /// Returns the lock of the temporary directory `dir` that a killed ddfuzz has left, which this
-/// process then holds; `None` if a ddfuzz still uses the directory, or it is none of ddfuzz's.
+/// process then holds; `None` if a ddfuzz still uses the directory, or `dir` is not a directory of
+/// ddfuzz's.
 pub fn lock_of_abandoned(dir: &Path) -> Option<File> {
     let lock = OpenOptions::new()
         .read(true)

@@ -206,7 +206,7 @@ pub(crate) fn descends(pid: Pid, ancestor: Pid) -> bool {
     false
 }
 
-/// Whether the process `pid` exists and is no zombie.
+/// Whether the process `pid` exists and is not a zombie.
 pub fn lives(pid: Pid) -> bool {
     stat(pid).is_some_and(|stat| !stat.has_ended())
 }
@@ -246,8 +246,8 @@ pub(crate) fn calls_below(root: Pid) -> Vec<String> {
         .collect()
 }
 
-/// Whether a traced descendant of `root` is a zombie of which its tracer has not taken notice yet:
-/// the kernel tells the tracer of the end before it tells the parent.
+/// Whether a traced descendant of `root` is a zombie whose tracer has not noticed its end yet: the
+/// kernel tells the tracer of the end before it tells the parent.
 pub(crate) fn ends_at_tracer(root: Pid) -> bool {
     descendants(root).into_iter().any(|pid| {
         let status = proc_text(format!("/proc/{pid}/status").as_ref()).unwrap_or_default();
@@ -313,8 +313,8 @@ pub fn proc_text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads a file of /proc. The kernel says that it is empty, so that `std::fs::read` would begin with
-/// 32 bytes; it gives a page at a time at most.
+/// Reads a file of /proc, a page at a time, which is as much as the kernel gives. The kernel
+/// reports its size as 0, so that `std::fs::read` would begin with reads of 32 bytes.
 ///
 /// # Errors
 /// When the process is gone, or may not be read.

@@ -65,7 +65,7 @@ const PAGE: u64 = 4096;
 
 /// Returns the size that the ELF file at `path` needs to contain all of its loaded segments, if its
 /// actual size `length`, rounded up to a whole page, is smaller, as after an incomplete copy.
-/// `None` for a complete file, and for one that is no 64-bit ELF file.
+/// `None` for a complete file, and for a file that is not a 64-bit ELF file.
 fn missing_end(path: &Path, length: u64) -> Option<u64> {
     let file = ReadCache::new(File::open(path).ok()?);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;
@@ -152,8 +152,8 @@ pub(crate) struct Interpreter {
 }
 
 /// Finds the program that executes the script `program` with `argv`, by the rules of the kernel and
-/// of env(1). `None` if it is no script, or its `#!` line is not understood. `path`: the value of
-/// PATH in the script's environment.
+/// of env(1). `None` if `program` is not a script, or its `#!` line is not understood. `path`: the
+/// value of PATH in the script's environment.
 pub(crate) fn interpreter(
     program: &Path,
     argv: &[OsString],
@@ -209,7 +209,7 @@ fn start_of(program: &Path) -> Option<Vec<u8>> {
 }
 
 /// Returns the interpreter and its argument, as text, that a script beginning with `bytes` names in
-/// its `#!` line; `None` if it is no script.
+/// its `#!` line; `None` if the file is not a script.
 pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
     let (program, argument) = words(&bytes[..bytes.len().min(LINE)])?;
     let mut text = program.to_string_lossy().into_owned();
@@ -221,7 +221,7 @@ pub(crate) fn named_in(bytes: &[u8]) -> Option<String> {
 }
 
 /// Parses the `#!` line in the first [`LINE`] bytes of a script into the interpreter and its one
-/// argument; `None` if there is none.
+/// argument; `None` if there is no such line.
 fn words(bytes: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     let line = bytes.strip_prefix(b"#!")?;
     let end = line.iter().position(|byte| *byte == b'\n');

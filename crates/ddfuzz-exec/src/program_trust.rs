@@ -1,5 +1,6 @@
-//! What the runs of a program have shown about the way `snapshot`: shared by all executors of the
-//! program in this process (docs/decisions/0195).
+//! What the runs of a program have shown about the way `snapshot` (one process runs many inputs and
+//! undoes what each run has changed): shared by all executors of the program in this process
+//! (docs/decisions/0195).
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,8 +12,8 @@ use crate::{Ended, Run};
 /// Number of runs, of all executors of a program together, that must be compared with runs of new
 /// processes before the process that runs many inputs is trusted.
 const PROBATION: u32 = 40;
-/// Each executor compares this many runs of its process for many runs with those of new processes,
-/// before it trusts that process.
+/// Number of runs in its process for many inputs that each executor compares with runs of new
+/// processes, before it trusts that process.
 const OWN_PROBATION: u32 = 2;
 /// Number of runs after which ddfuzz checks how many of them were refused by the process that runs
 /// many inputs. It refuses a run whose changes to memory, files or other state it cannot undo.
@@ -24,12 +25,12 @@ const SLOW: Duration = Duration::from_millis(5);
 /// whether most of them were slow.
 const SLOW_WINDOW: u32 = 8;
 /// Number of inputs on which two new processes differ from each other, so that no other run can be
-/// compared with theirs. If so many are found before [`PROBATION`] runs of the program were
-/// compared, each of its inputs is run in a new process.
+/// compared with theirs. If this many such inputs are found before [`PROBATION`] runs of the
+/// program were compared, each of its inputs is run in a new process.
 const MOST_UNSTABLE: u32 = 4;
 /// CPU time that counts as saved by each run in the process that runs many inputs: at least as much
-/// is saved, because the run needs no fork. The time wasted on refused runs is compared with the
-/// sum.
+/// is saved, because the run needs no fork. The sum of these savings is compared with the time
+/// wasted on refused runs.
 const SAVED: Duration = Duration::from_micros(150);
 /// CPU time that the runner (the process that makes many runs) may waste on runs that it refuses,
 /// beyond the time that it saves because its runs need no fork; then it is not used any more.
@@ -40,7 +41,7 @@ const CREDIT: Duration = Duration::from_millis(500);
 /// costs little compared with it.
 pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
 /// Maximum wall time of a run in a process that runs many inputs of the program's `main`; a longer
-/// run is made again by a fork, too.
+/// run is stopped, and made again in a forked process.
 pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
 
 /// Why the process that runs many inputs is not used any more: it differs from new processes,
@@ -73,18 +74,18 @@ impl EndReason {
     }
 }
 
-/// What differs between two runs on the same input.
+/// What differs between two runs on the same input: how they end, and what they write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differing {
-    /// How the runs end.
+    /// Whether the two runs end in different ways.
     pub(crate) ended: bool,
-    /// What they write to stdout and to stderr.
+    /// Whether the two runs write differently: first to stdout, then to stderr.
     pub(crate) written: [bool; 2],
 }
 
 impl Differing {
-    /// Whether the runs differ, apart from what they write to those of stdout and stderr that are
-    /// `ignored`.
+    /// Whether the two runs differ in how they end or in what they write. Differences in stdout or
+    /// stderr do not count where `ignored` (for stdout, for stderr) is true.
     fn is_any(self, ignored: [bool; 2]) -> bool {
         let [stdout, stderr] = self.written;
         self.ended || (stdout && !ignored[0]) || (stderr && !ignored[1])
@@ -105,8 +106,8 @@ struct Record {
     /// Number of runs, among those compared with new processes, that took more CPU time than
     /// [`SLOW`].
     slow: u32,
-    /// Number of inputs on which two new processes behaved differently, since `ignored` was last
-    /// changed.
+    /// Number of inputs on which two new processes behaved differently, since the choice of ignored
+    /// streams (`ignored`) was last changed.
     unstable: u32,
     /// Which of stdout and stderr are not compared, because two new processes write differently
     /// there.
@@ -151,8 +152,9 @@ impl Record {
 }
 
 impl Record {
-    /// Stops comparing that one of stdout and stderr in which new processes differ from each other.
-    /// Returns false if they also differ otherwise: then too little is left to compare.
+    /// Stops comparing the stream, stdout or stderr, in which new processes differ from each other.
+    /// Returns false if they also differ in the other stream or in how they end, or if a stream is
+    /// ignored already: too little would be left to compare.
     fn ignore_one(&mut self) -> bool {
         let seen = std::mem::take(&mut self.differing);
         let is_first = self.ignored == [false; 2];
@@ -166,7 +168,8 @@ impl Record {
 }
 
 /// What the runs of one program have shown about running many of its inputs in one process. All
-/// executors of the program share the record, which decides whether they may still do so.
+/// executors of the program share the record, which decides whether they may still run many inputs
+/// in one process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 

@@ -1,8 +1,9 @@
-//! Why a program cannot be run many times in one process, and why single runs are refused there.
+//! Why a program cannot be run many times in one process, and why a process that makes many runs
+//! refuses single runs.
 
 use crate::system_calls;
 
-/// Why a run was not made in the process that runs many inputs, but by a new one.
+/// Why a run was not made in the process that runs many inputs, but in a new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RefusalReason {
     /// The run made a system call that cannot be undone; holds the number of the call.

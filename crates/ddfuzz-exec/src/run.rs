@@ -42,7 +42,7 @@ pub enum Ended {
     OutOfMemory,
 }
 
-/// The exit status of a Rust program of which the main thread panicked.
+/// The exit status of a Rust program whose main thread panicked.
 pub const RUST_PANIC: i32 = 101;
 
 /// Signals that count as a crash (docs/src/keys.md).
@@ -57,8 +57,8 @@ const CRASH_SIGNALS: [i32; 7] = [
 ];
 
 impl Ended {
-    /// Whether a run that has ended so has crashed. `crash_exit`: the exit status that counts as a
-    /// crash; `None` if none does.
+    /// Whether a run that ended in this way has crashed. `crash_exit`: the exit status that counts
+    /// as a crash; `None` if none does.
     pub fn is_crash(self, crash_exit: Option<i32>) -> bool {
         match self {
             Ended::Signal(signal) => CRASH_SIGNALS.contains(&signal),

@@ -9,13 +9,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// How long a run waits for the directory before it counts as locked by another program, such as
-/// the command `flock`.
+/// How long a run waits for the directory in which it is to start, before the directory counts as
+/// locked by another program, such as the command `flock`.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time for which a run of another worker may lock the directory, as a multiple of the limit on
-/// wall time: a run that shows whether a program hangs may last ten times that limit.
+/// Time for which a run of another worker may lock the directory in which runs start, as a multiple
+/// of the limit on wall time: a run that shows whether a program hangs may last ten times that
+/// limit.
 const LONGEST: u32 = 20;
-/// Time between two attempts to lock the directory.
+/// Time between two attempts to lock the directory in which runs start.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// Whether a run has waited so long for its directory that another program must keep the directory
@@ -32,7 +33,7 @@ static LOCKED: Mutex<Vec<((u64, u64), ThreadId)>> = Mutex::new(Vec::new());
 pub(crate) struct RunDirectory {
     directory: File,
     id: (u64, u64),
-    /// How long a run waits for the directory at most.
+    /// How long a run waits at most for the directory in which it is to start.
     patience: Duration,
     locked: bool,
 }

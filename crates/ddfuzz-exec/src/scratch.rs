@@ -162,8 +162,8 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
 }
 
 /// Deletes the file, link or whole directory that a target has made at `path`. The folders above it
-/// must not be under the target's control: a symbolic link at `path` is not followed, one in the
-/// folders would be. Errors are ignored.
+/// must not be under the target's control: a symbolic link at `path` is not followed, but a link
+/// among the folders would be. Errors are ignored.
 pub(crate) fn remove(path: &Path) {
     if let Ok(dir) = open_directory(AT_FDCWD, path) {
         empty(dir);
@@ -237,8 +237,8 @@ fn entries(dir: &mut Dir) -> Vec<CString> {
     own.take(MOST_ENTRIES).collect()
 }
 
-/// Opens the directory `name` in the directory `at`, and restores the permissions of its owner that
-/// a target has removed. Fails for anything else than a directory, and so for links.
+/// Opens the directory `name` in the directory `at`, and gives its owner back the permissions that
+/// a target has removed. Fails for anything other than a directory, and so for links.
 fn open_directory<N: NixPath + ?Sized>(at: impl AsFd, name: &N) -> nix::Result<Dir> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let opened = openat(&at, name, flags | OFlag::O_RDONLY, Mode::empty()).or_else(|error| {
@@ -342,8 +342,8 @@ fn holds_report(text: &[u8]) -> bool {
     REPORT_WORDS.iter().any(has)
 }
 
-/// Reads the first 64 KiB of a file that a target has written; fails or returns nothing if it is no
-/// regular file.
+/// Reads the first 64 KiB of a file that a target has written; fails or returns nothing if it is
+/// not a regular file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file: File = OpenOptions::new()
         .read(true)

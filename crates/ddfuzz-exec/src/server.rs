@@ -42,7 +42,8 @@ pub(crate) struct Server {
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// it.
     watched: Option<PathBuf>,
-    /// The directory of the user in which the runs start; `None` if they have one of their own.
+    /// The directory of the user in which the runs start, locked for one run at a time; `None` if
+    /// it need not or cannot be locked, or if the runs have a directory of their own.
     directory: Option<RunDirectory>,
     /// Whether the fork server reports process ids of its own PID namespace, which differ from
     /// ddfuzz's.
@@ -59,8 +60,8 @@ pub(crate) struct Server {
     supervisor: Supervisor,
 }
 
-/// Why a request to a fork server got no answer: it died, was silent, broke the protocol, or could
-/// not execute the program.
+/// Why a request to a fork server got no answer: the server died, was silent, broke the protocol,
+/// or could not execute the program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
     /// The fork server died.
@@ -448,8 +449,8 @@ pub(crate) fn await_hello(
 }
 
 /// Returns the target's scratch directory, opened, where ddfuzz cannot see the directory, because
-/// only the fork server's mount namespace shows it: receives it from the supervisor. `None` where
-/// ddfuzz can see it.
+/// only the fork server's mount namespace shows it; the supervisor sends the descriptor. `None`
+/// where ddfuzz can see it.
 pub(crate) fn hidden_scratch(
     launch: &Launch,
     supervisor: &Supervisor,

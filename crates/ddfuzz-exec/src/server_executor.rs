@@ -1,5 +1,5 @@
-//! The executor of all ways that use ddfuzz's own protocol. The ways differ in the server;
-//! requests, limits and restarts are the same.
+//! The executor of all methods of execution that use ddfuzz's own protocol. The methods differ in
+//! the server; requests, limits and restarts are the same.
 
 mod runner;
 
@@ -40,7 +40,7 @@ pub(crate) struct ServerExecutor {
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
-    /// The terminal at which inputs are typed; `None` if the target reads no keys from one.
+    /// The terminal at which inputs are typed; `None` if the target has no terminal.
     console: Option<Console>,
     observations: RunObservations,
     /// The breakpoints by which runs report the basic blocks that they reach; `None` if runs do not

@@ -198,7 +198,7 @@ impl CounterSlot {
     }
 }
 
-/// Number of bytes of slots that are read at once, if they are in use.
+/// Number of bytes of slots that are read at once, if so many are in use.
 const AT_ONCE: usize = 64 << 10;
 
 /// Reads the slots of the shared memory that hold the coverage counters of the runs of a request,
@@ -268,8 +268,8 @@ impl Mapping {
         unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(number) }
     }
 
-    /// Returns the 32-bit word of the shared memory with the index `number`, counted in words of
-    /// this size.
+    /// Returns the 32-bit word of the shared memory with the index `number`, counted in words of 32
+    /// bits.
     pub(crate) fn half(&self, number: usize) -> &AtomicI32 {
         assert!(number < self.size.get() / 4, "beyond the mapping");
         // SAFETY: as for whole words.

@@ -1,5 +1,6 @@
-//! One server for a search and for the tracer of its crashes: it makes the runs of the search, many
-//! in one process, and the traced runs, each in a process that has run nothing before.
+//! One server for a search (such as minimization) and for the tracer of its crashes: it makes the
+//! runs of the search, many in one process, and the traced runs, each in a process that has run
+//! nothing before.
 
 use std::io;
 
@@ -163,8 +164,8 @@ pub(crate) struct SharedServerExecutor {
     target: Target,
     limits: Limits,
     /// An executor with a separate fork server, used once the tracer's server does not fork runs
-    /// any more. (Where the system refuses to trace, that server executes the program anew for each
-    /// run.)
+    /// any more. (Where the system refuses to trace, the tracer's server executes the program anew
+    /// for each run.)
     own: Option<Box<dyn Executor>>,
 }
 

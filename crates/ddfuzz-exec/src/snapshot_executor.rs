@@ -1,6 +1,6 @@
-//! The executor of the way `snapshot`: one process, the runner, makes many runs of a program's
-//! `main` and undoes what each run has changed (`runtime/restore.h`). Checks show whether its runs
-//! are like those of new processes.
+//! The executor of the method of execution `snapshot`: one process, the runner, makes many runs of
+//! a program's `main` and undoes what each run has changed (`runtime/restore.h`). Checks show
+//! whether its runs are like those of new processes.
 //!
 //! Each of the first runs is made twice, by the runner and by a fork of the server, to compare how
 //! both end and what they write. Later, one run in a thousand is made twice. If both differ, and a
@@ -33,8 +33,8 @@ const MOST_KEPT: usize = 16 << 20;
 /// runs). Longer ones are run by forks once the runner took too long for an input not much longer.
 /// [`check_now`](Executor::check_now) prefers such a short input to check the runner.
 const LEAST_LONG: usize = 16 << 10;
-/// After a run has taken too long, inputs that are at least as long as its input divided by this
-/// number are run by a fork, not by `snapshot`.
+/// A factor of lengths: after a run has taken too long in the runner (the process that makes many
+/// runs), each input at least as long as that run's input divided by this factor is run by a fork.
 const LONG_FACTOR: usize = 4;
 
 /// A function that starts a server for one program; its argument says how the server makes runs: by
@@ -51,7 +51,7 @@ pub(crate) struct SnapshotExecutor {
     forking: Option<ServerExecutor>,
     start_server: StartServer,
     /// What all executors of the program have learned about running many of its inputs in one
-    /// process, and whether it may be done.
+    /// process, and whether this may still be done.
     trust: ProgramTrust,
     /// Whether this executor has stopped using the runner (the process that makes many runs).
     is_ended: bool,
@@ -70,9 +70,9 @@ pub(crate) struct SnapshotExecutor {
     recent: VecDeque<(Vec<u8>, Ended)>,
     /// Total size, in bytes, of the inputs in `recent`, which are kept since the last check.
     kept: usize,
-    /// Length, in bytes, from which on inputs are run by forks: a quarter of the length of the
-    /// shortest input whose run took too long in the runner, but exited when a fork made it; at
-    /// least [`LEAST_LONG`].
+    /// Minimum length, in bytes, of the inputs that are run by forks and not by the runner: a
+    /// quarter of the length of the shortest input whose run took too long in the runner, but
+    /// exited when a fork made it; at least [`LEAST_LONG`].
     long: usize,
     /// Runs for which the runner (the process that makes many runs) gave a wrong result: each
     /// input, with its run in a new process, which ended in another way.
@@ -82,8 +82,8 @@ pub(crate) struct SnapshotExecutor {
     /// Which runs report the basic blocks that they reach: all, none, or those that reach something
     /// new.
     reporting: CoverageReporting,
-    /// Whether the last call made its runs by `forking`, the server that forks, not by `runner`;
-    /// the coverage of these runs is then read from `forking`.
+    /// Whether the last call of this executor made its runs by `forking`, the server that forks,
+    /// not by `runner`; the coverage of these runs is then read from `forking`.
     covered_by_fork: bool,
     /// Whether each run reports length and hash of what it writes to stdout and stderr.
     reports: bool,
@@ -212,7 +212,7 @@ impl SnapshotExecutor {
 
     /// Records that a comparison has found no difference: the runner (the process that makes many
     /// runs) has run an input like the new process in `forked`. Forgets the inputs remembered since
-    /// the comparison before.
+    /// the previous comparison.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);

@@ -123,8 +123,8 @@ fn kill_marked(scratch: &Path) {
     }
 }
 
-/// Returns the bytes by which a process's environment is recognised as that of a target of the
-/// scratch directory: the directory's path as the value of a variable.
+/// Returns the bytes that the environment of a target's processes contains: the path `scratch` of
+/// the target's scratch directory as the value of a variable. The processes are recognised by them.
 fn mark(scratch: &Path) -> Vec<u8> {
     [b"=", scratch.as_os_str().as_bytes(), b"\0"].concat()
 }

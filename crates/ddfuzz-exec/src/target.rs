@@ -29,8 +29,8 @@ pub struct Target {
     pub channel: Channel,
     /// Environment variables of the program, set in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
-    /// Whether nothing is inherited: the environment is `env` and what ddfuzz itself sets, such as
-    /// `TMPDIR`.
+    /// Whether the target inherits no environment variables, and gets only `env` and what ddfuzz
+    /// itself sets, such as `TMPDIR`.
     pub env_only: bool,
     /// Working directory of runs; `None` for a scratch directory. `TMPDIR` is always a scratch
     /// directory.
@@ -41,8 +41,9 @@ pub struct Target {
     pub crash_exit: Option<i32>,
     /// Whether the target runs in a sandbox, and so may change no files of the user.
     pub sandbox: Sandbox,
-    /// Whether runs of the way `snapshot` share the random numbers, the times and the process id
-    /// that the program reads before its first use of the input. Runs in fresh processes never do.
+    /// Whether runs by the method of execution `snapshot` (one process makes many runs) share the
+    /// random numbers, the times and the process id that the program reads before its first use of
+    /// the input. Runs in fresh processes never share them.
     pub freeze_start: bool,
 }
 
@@ -156,7 +157,7 @@ impl Channel {
 }
 
 /// Returns the two parts of an input for [`Channel::TwoFiles`]: before and after its first byte
-/// [`SEPARATOR`]. Without one, the second part is empty.
+/// [`SEPARATOR`]. Without such a byte, the second part is empty.
 pub fn two_files(input: &[u8]) -> (&[u8], &[u8]) {
     match input.iter().position(|byte| *byte == SEPARATOR) {
         Some(at) => (&input[..at], &input[at + 1..]),
@@ -191,8 +192,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the default limits with this limit on CPU time, and twice as much wall time, at
-    /// least 2 s.
+    /// Returns the default limits, but with the limit `cpu` on CPU time, and with twice as much
+    /// wall time, at least 2 s.
     pub fn with_cpu(cpu: Duration) -> Limits {
         Limits {
             cpu,
@@ -281,7 +282,7 @@ impl TargetRecord {
         }
     }
 
-    /// Builds the target from its record, with these limits; `None` if the record names no program.
+    /// Builds the target from its record, with `limits`; `None` if the record names no program.
     pub fn target(&self, limits: Limits) -> Option<Target> {
         let program = match (&self.program, &self.bundled) {
             (Some(path), _) => Program::Path(PathBuf::from(&path.0)),

@@ -54,8 +54,8 @@ fn start_injecting(
 }
 
 /// An executor of an interestingness test that makes many runs in one process or forks them. When a
-/// run has started another process, the executor makes that run again, and it and all later runs
-/// execute the test anew.
+/// run has started another process, the executor makes that run again; the repeated run and all
+/// later runs execute the test anew.
 struct TestExecutor {
     bare: Box<dyn Untraced>,
     /// Executor that executes the interestingness test anew for each run; `None` until a run has

@@ -45,7 +45,7 @@ pub(crate) struct TraceServer {
     /// Computes length and hash of what runs write to stdout and stderr; `None` if that is not
     /// needed.
     pub(crate) capture: Option<OutputCapture>,
-    /// The terminal at which inputs are typed; `None` where the target has none.
+    /// The terminal at which inputs are typed; `None` if the target has no terminal.
     pub(crate) console: Option<Console>,
     pub(crate) keys: Vec<u8>,
     pub(crate) way: Way,
@@ -214,9 +214,9 @@ impl TraceServer {
     }
 
     /// Returns how a run counts as ended if the server has not reported its end, and the run's CPU
-    /// time; `why`: why the server has not. If the server has died, the target may have killed it
-    /// together with the run, so the run counts as killed by SIGKILL, with no CPU time. Fails if
-    /// the server lives and does not answer or breaks the protocol.
+    /// time. `why`: the reason why the server has not reported it. If the server has died, the
+    /// target may have killed it together with the run, so the run counts as killed by SIGKILL,
+    /// with no CPU time. Fails if the server lives and does not answer or breaks the protocol.
     pub(crate) fn end_of(&mut self, why: RequestError) -> Result<(Ended, Duration), ExecError> {
         if !matches!(why, RequestError::Died) {
             return Err(self.broken(&why));

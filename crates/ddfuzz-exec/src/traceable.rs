@@ -52,8 +52,8 @@ impl Traceable {
     }
 
     /// Prepares `target` as [`forking`](Traceable::forking) does; for the methods of execution
-    /// `inject` and `snapshot`, runs are forked where those of `inject` are. Fails as
-    /// [`new`](Traceable::new) does.
+    /// `inject` and `snapshot`, runs are forked at the point of the program where `inject` forks
+    /// them. Fails as [`new`](Traceable::new) does.
     pub(crate) fn forking_late(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         Traceable::forking_at(target, way, ways::fork_point_of(target))
     }
@@ -259,9 +259,9 @@ impl Traceable {
     }
 
     /// Starts a run that is not traced, but writes a snapshot of itself when it crashes; also
-    /// returns the memory of the snapshots. `random_addresses`: whether the kernel places it at
-    /// random addresses. `None` where no library can be preloaded into the target. Fails as
-    /// [`start`](Traceable::start) does.
+    /// returns the memory of the snapshots. `random_addresses`: whether the kernel places the
+    /// process at random addresses. `None` where no library can be preloaded into the target. Fails
+    /// as [`start`](Traceable::start) does.
     pub fn start_copied(
         &self,
         input: &[u8],
@@ -342,7 +342,7 @@ impl Traceable {
     }
 
     /// Returns the names of the compiler instrumentation that decides which crashes the program can
-    /// show ([`TargetFacts::instrumentation`]); `None` if the program is no ELF file.
+    /// show ([`TargetFacts::instrumentation`]); `None` if the program is not an ELF file.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         self.lock().reruns.instrumentation()
     }
@@ -397,7 +397,7 @@ pub struct Traced {
     executes: bool,
     released: bool,
     /// Whether the run counts as killed by SIGKILL if its server dies before the run has ended; if
-    /// not, that is an error.
+    /// false, the server's death is an error.
     dies_with_server: bool,
     answer: Option<(Ended, Duration)>,
 }
@@ -415,7 +415,8 @@ impl Traced {
     }
 
     /// Makes this run count as killed by SIGKILL if its fork server dies before the run has ended,
-    /// because the target may have killed the server, its parent. By default, that is an error.
+    /// because the target may have killed the server, its parent. By default, the server's death is
+    /// an error.
     pub fn dying_with_server(mut self) -> Traced {
         self.dies_with_server = true;
         self
@@ -473,14 +474,14 @@ impl Traced {
     }
 
     /// Returns the number of input bytes that the run has read from stdin; 0 if the input is in a
-    /// file that the run has not read. `None` where that cannot be told. The child must be dead, or
-    /// its tracer detached.
+    /// file that the run has not read. `None` where the number cannot be told. The child process
+    /// must be dead, or its tracer detached.
     pub fn read(&self) -> Option<u64> {
         self.of.lock().read_so_far()
     }
 
-    /// Returns how the run ended, and its CPU time, as the fork server tells them. The child must
-    /// be dead, or its tracer detached.
+    /// Returns how the run ended, and its CPU time, as the fork server tells them. The child
+    /// process must be dead, or its tracer detached.
     fn finish(&mut self) -> Result<(Ended, Duration), ExecError> {
         if let Some(answer) = self.answer {
             return Ok(answer);
@@ -513,8 +514,8 @@ impl Traced {
         refused.map_or(Ok(answer), Err)
     }
 
-    /// Returns the CPU time that the run has used; zero if its fork server broke. The child must be
-    /// dead, or its tracer detached.
+    /// Returns the CPU time that the run has used; zero if its fork server broke. The child process
+    /// must be dead, or its tracer detached.
     pub fn cpu(&mut self) -> Duration {
         self.finish().map_or(Duration::ZERO, |(_, cpu)| cpu)
     }
@@ -648,8 +649,8 @@ impl Reruns {
         }
     }
 
-    /// Returns the names of the program's compiler instrumentation; `None` if the program is no ELF
-    /// file or cannot be read.
+    /// Returns the names of the program's compiler instrumentation; `None` if the program is not an
+    /// ELF file or cannot be read.
     fn instrumentation(&self) -> Option<Vec<String>> {
         let facts = TargetFacts::of(&self.target).ok()?;
         facts.instrumentation()

@@ -264,7 +264,7 @@ pub struct SchedulingDelay {
     /// How long each thread had waited for a processor, as the kernel reported it at the last
     /// measurement, by thread id.
     before: HashMap<Pid, Duration>,
-    /// Threads of this process that empty the pipes to which the run writes.
+    /// ddfuzz's threads that empty the pipes to which the run writes.
     readers: Vec<Pid>,
     total: Duration,
 }
@@ -283,9 +283,9 @@ impl SchedulingDelay {
         }
     }
 
-    /// Counts the delays of `readers`, too: threads of this process that empty the pipes to which
-    /// the run writes. While such a thread waits for a processor, a run that has filled its pipe
-    /// cannot go on.
+    /// Counts the delays of `readers`, too: ddfuzz's threads that empty the pipes to which the run
+    /// writes. While such a thread waits for a processor, a run that has filled its pipe cannot go
+    /// on.
     pub fn with_readers(mut self, readers: Vec<Pid>) -> SchedulingDelay {
         self.readers = readers;
         self

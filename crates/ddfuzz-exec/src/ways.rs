@@ -84,9 +84,9 @@ pub struct Started {
     pub why: String,
 }
 
-/// Starts `target` by the method of execution `way`, or if that is `None` by the fastest that
-/// works. Fails when the program is missing or cannot be executed, or when the requested method
-/// does not work.
+/// Starts `target` by the method of execution `way`, or, if `way` is `None`, by the fastest method
+/// that works. Fails when the program is missing or cannot be executed, or when the requested
+/// method does not work.
 pub fn start(
     target: &Target,
     way: Option<Way>,
@@ -124,9 +124,9 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
 pub type WithSearch<T> = (T, Box<dyn Executor>);
 
 /// Starts a target that is run by its entry function, with one fork server for the runs of a search
-/// (such as minimization) and for traced runs. `way`: the method of execution; without one, the
-/// fastest that works. Returns `None` for other targets, and where no such server works. Fails as
-/// [`start`] does.
+/// (such as minimization) and for traced runs. `way`: the method of execution; if `None`, the
+/// fastest that works. Returns `None` for targets that are run by their `main`, and where no such
+/// server works. Fails as [`start`] does.
 pub fn start_with_tracer(
     target: &Target,
     way: Option<Way>,
@@ -244,7 +244,7 @@ fn by_main(
 }
 
 /// Starts the target by the method `snapshot`, chosen for the reason `why`. If `freshness` says
-/// that each run needs its own process, the runs are made as those of `inject`.
+/// that each run needs its own process, the runs are made as by the method `inject`.
 fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
     let (bare, how): (Box<dyn Untraced>, String) = match freshness {
         Freshness::Shared => {
@@ -270,7 +270,7 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
 }
 
 /// Returns the record of what runs have shown about running many inputs of the target's program in
-/// one process; for a script, of the script.
+/// one process; for a script, the program is the script, not its interpreter.
 pub(crate) fn trust_of(target: &Target) -> ProgramTrust {
     match &target.program {
         Program::Path(name) => find_program(name)
@@ -475,9 +475,10 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
 
 /// Starts the executor of a shell command, which runs once for each input, with the input on stdin,
 /// in the directory `target.cwd`. It runs as the current user; in a sandbox it runs as sandboxed
-/// targets do, and may also write in that directory, which must not be replaced by another one
-/// meanwhile. `output`: the file for its stdout and stderr, opened for appending. Fails when the
-/// shell is missing; in a sandbox also when its user cannot reach the directory.
+/// targets do, and may also write in that directory, which must not be replaced by another
+/// directory while the executor exists. `output`: the file for its stdout and stderr, opened for
+/// appending. Fails when the shell is missing; in a sandbox also when its user cannot reach the
+/// directory.
 pub fn start_shell(target: &Target, output: File) -> Result<Box<dyn Executor>, ExecError> {
     let prepared = PreparedTarget::for_shell(target, output)?;
     let shell = ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)?;
@@ -489,7 +490,7 @@ const DEBUG_PATH_VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
 /// Returns the `Debug` text of the value that a harness of libfuzzer-sys, `fuzz_target!( x: T )`,
 /// builds from `input`: at most 64 KiB, without trailing white space, lossy UTF-8. `None` for other
-/// programs, for harnesses that take bytes, and if no value can be built. The harness runs once
+/// programs, for harnesses that take bytes, and if no value can be built. The harness is run once,
 /// only to write the text. Fails when the target cannot be run.
 pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
     if !has_debug_text(target) {

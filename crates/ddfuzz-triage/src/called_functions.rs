@@ -13,9 +13,10 @@ use crate::unwind::{Step, called_before};
 /// Returns, for each of the runtime frames (C library, sanitizer) at the top of the stack of a
 /// crash, the exported name of its function, innermost first; `None` where the name is unknown.
 ///
-/// The outermost of these frames may be in a processor-specific variant (`__strlen_avx2` on one
-/// machine, `__strlen_evex` on another) that is not exported. Its name is then the import that its
-/// caller calls, else the nearest exported name below its address.
+/// The function of the outermost of these frames may be a processor-specific variant that is not
+/// exported (`__strlen_avx2` on one machine, `__strlen_evex` on another). Its name is then that of
+/// the imported function that its caller calls or, if the caller's code does not tell, the nearest
+/// exported name below its address.
 pub(crate) fn exported_names(
     steps: &[Step],
     frames: &[RawFrame],
@@ -37,7 +38,7 @@ pub(crate) fn exported_names(
 }
 
 /// Checks whether one of the stack frames `steps` is in the C library's function `exit`, which
-/// calls what the program has registered for its end.
+/// calls the handlers that the program has registered (`atexit`).
 pub(crate) fn is_at_exit(steps: &[Step], layout: &Layout) -> bool {
     let mut names = steps.iter().filter_map(|step| exact_name(*step, layout));
     names.any(|name| &*name == "exit")
@@ -57,8 +58,8 @@ fn nearest_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
 }
 
 /// Returns the name of the imported function that the stack frame `caller` called last, as told by
-/// the call instruction before the frame's return address; `None` where that instruction does not
-/// tell.
+/// the call instruction before the frame's return address; `None` if that instruction does not call
+/// an imported function, or calls through a register.
 fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Arc<str>> {
     let region = layout.region(caller.address)?;
     let slot = match called_before(caller.address.checked_add(1)?, layout, memory)? {
@@ -101,8 +102,8 @@ pub(crate) fn recover_tail_call(
 }
 
 /// Returns a frame at the start of the user function that the stack frame `caller` called last, as
-/// told by the call instruction before the frame's return address; `None` where that instruction
-/// does not tell, and for a runtime function.
+/// told by the call instruction before the frame's return address; `None` for an indirect call, and
+/// if the called function belongs to a runtime or is unknown.
 fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step> {
     let behind_call = caller.address.checked_add(1)?;
     let CallTarget::Address(start) = called_before(behind_call, layout, memory)? else {
@@ -119,15 +120,15 @@ fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step
 }
 
 /// Maximum length in bytes of a function that may be recognized as one that only ends the program
-/// (`die`); longer functions never are.
+/// (`die`); a longer function is never recognized as such.
 const LONGEST_FUNCTION: u64 = 1024;
 
-/// Number of user frames, from the innermost on, among which the `abort` of a static, stripped
-/// program is searched.
+/// Number of user frames, from the innermost on, in which the `abort` of a static, stripped program
+/// is searched for.
 const DEEPEST: usize = 5;
 
-/// Checks whether a crash with this event may have come from a function that only ends the program
-/// (`die`): true for aborts, traps and exits, false for memory faults and exceeded limits.
+/// Checks whether a crash with the event `event` may have come from a function that only ends the
+/// program (`die`): true for aborts, traps and exits, false for memory faults and exceeded limits.
 pub(crate) fn may_give_up(event: Event) -> bool {
     match event {
         Event::Signal { number, .. } => {
@@ -167,10 +168,10 @@ pub(crate) fn mark_giving_up(
     }
 }
 
-/// Checks whether the function of the stack frame `callee` only ends the program, and `caller`
-/// called it directly. Its machine code decides, with or without symbols: the function cannot
-/// return and, unless `loops` is set, has no loop. A cold part that the compiler split off a
-/// function is jumped to, so it does not count.
+/// Checks whether the function of the stack frame `callee` only ends the program (`die`), and the
+/// frame `caller` called it directly. The function's machine code decides, with or without symbols:
+/// it cannot return and, unless `loops` is set, has no loop. The cold part of a function, which the
+/// compiler split off, does not count: it is reached by a jump, not by a call.
 fn is_giving_up(
     callee: Step,
     caller: Step,

@@ -21,8 +21,8 @@ use ddfuzz_exec::{Ended, proc_text};
 /// The result of tracing a process and its descendants by ptrace to their end.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// How the traced run ended: by the crash of the first process or descendant that crashed;
-    /// without a crash, as the first process itself ended.
+    /// How the traced run ended: by the crash of a process of the run, if any crashed (the first
+    /// one counts); otherwise as the first process itself ended.
     pub ended: Ended,
     /// State of the process that crashed or, if none did, of the first process of the run. It was
     /// read at the last crash signal (even if the process survived it), at an exit with the status
@@ -60,26 +60,26 @@ pub(crate) struct Tracer<'a> {
     pub(super) request: &'a CutOffRequest,
     /// How the first process of the run ended; `None` while it runs.
     pub(super) main: Option<Ended>,
-    /// Snapshot of the first process of the run that stopped itself (`SIGSTOP`), used if the
-    /// process is never continued and has to be killed; `None` if no process stopped itself.
+    /// Snapshot of that process of the run which was the first to stop itself (`SIGSTOP`), used if
+    /// the process is never continued and has to be killed; `None` if no process stopped itself.
     pub(super) stopped: Option<Snapshot>,
     /// Result of the trace if the run was interrupted because it exceeded a limit, else `None`.
     pub(super) cut: Option<Trace>,
     /// The last snapshot of each process of the run, by process id, together with the id of the
     /// thread whose state the snapshot has.
     last: HashMap<Pid, (Pid, Snapshot)>,
-    /// The last crash signals of each thread at which no snapshot was taken, oldest first.
+    /// For each thread, the last crash signals at which no snapshot was taken of it, oldest first.
     handled: HashMap<Pid, Vec<HandledSignal>>,
     /// The process of the run that was the first to die of a crash signal, and the number of that
-    /// signal; `None` if no process has died so.
+    /// signal; `None` if no process has died of a crash signal.
     crash: Option<(Pid, i32)>,
 }
 
 impl<'a> Tracer<'a> {
     /// Attaches by ptrace to the process `pid`, which waits to be traced, and returns its tracer.
-    /// With `executes`, it waits before its `execve` of the target's program; otherwise it runs
-    /// that program already. `crash_exit`: the exit status that counts as a crash; `request`: the
-    /// watchdog's request to interrupt the run.
+    /// With `executes`, the process waits before its `execve` of the target's program; otherwise it
+    /// was forked from the running target. `crash_exit`: the exit status that counts as a crash;
+    /// `request`: the watchdog's request to interrupt the run.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
@@ -277,9 +277,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Keeps cause and registers of a crash signal of the thread `tid` that the target handles, so
-    /// that no snapshot is taken yet: if the handler ends the process, the crash is described by
-    /// them.
+    /// Keeps cause and registers of a crash signal of the thread `tid` at which no snapshot is
+    /// taken, because the target handles the signal. They describe the crash if the handler then
+    /// ends the process.
     fn note_handled(&mut self, tid: Pid, cause: Cause) {
         let Ok(registers) = Registers::of(tid) else {
             return;
@@ -393,7 +393,7 @@ pub(crate) struct TracedThreads {
 }
 
 impl TracedThreads {
-    /// Knows no threads yet, but the id of the run's first process.
+    /// Creates an empty list of threads for a run whose first process has the id `first`.
     fn of(first: Pid) -> TracedThreads {
         TracedThreads {
             first: Some(first),
@@ -402,8 +402,8 @@ impl TracedThreads {
     }
 
     /// Returns the id of the process to which the thread `tid` belongs, and adds the thread to the
-    /// live ones at its first event. For a thread that is gone, returns the process learned
-    /// earlier, else the thread's own id.
+    /// live ones at its first event. For a thread that is gone, returns the process id that an
+    /// earlier event told, else the thread's own id.
     pub(crate) fn process(&mut self, tid: Pid) -> Pid {
         let (threads, is_first) = (&mut self.threads, self.first == Some(tid));
         *self.process_of.entry(tid).or_insert_with(|| {
@@ -424,7 +424,7 @@ impl TracedThreads {
     }
 
     /// Removes a thread that has ended from the live threads, since its id may be reused, and
-    /// returns the id of its process; `None` for a thread of which the tracer has met no event.
+    /// returns the id of its process; `None` for a thread that the tracer has never met.
     pub(crate) fn forget_thread(&mut self, tid: Pid) -> Option<Pid> {
         self.threads.retain(|it| *it != tid);
         self.process_of.remove(&tid)

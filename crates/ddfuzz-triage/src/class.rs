@@ -1,5 +1,5 @@
-//! The class of a crash (`segv`, `abrt`, `asan:*`, `hang` …; docs/src/keys.md), and the class
-//! with the keys of one snapshot.
+//! The class of a crash (`segv`, `abrt`, `asan:*`, `hang` …; docs/src/keys.md), and the computation
+//! of class and keys from a snapshot (the state of a dying process).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,8 +122,8 @@ fn faulted(snapshot: &Snapshot) -> bool {
         .is_some_and(|signal| signal != libc::SIGABRT)
 }
 
-/// Returns the class of a crash, hang or memory blow-up by how the run ended alone: signal, exit
-/// status, or exceeded limit.
+/// Returns the class of a crash, hang or memory blow-up, judged only by how the run ended: by its
+/// signal, exit status, or exceeded limit.
 pub fn classify_ending(ended: Ended) -> Class {
     match ended {
         Ended::Signal(signal) => signal_class(signal),
@@ -149,7 +149,7 @@ fn signal_class(signal: i32) -> Class {
 
 /// Checks whether the crash in the snapshot is a stack overflow: the faulting address lies just
 /// below the stack, or the stack has more frames than are read. A null pointer dereference deep in
-/// a recursion is none.
+/// a recursion is not a stack overflow.
 fn overflows(snapshot: &Snapshot) -> bool {
     match snapshot.fault.class {
         Some(AddressClass::NearSp) => true,
@@ -173,7 +173,7 @@ pub struct Classified {
     /// user code is known.
     pub confidence: Confidence,
     /// Text that identifies a Rust or Go panic in its keys, usually its source location; `None` if
-    /// the crash is no panic.
+    /// the crash is not a panic.
     pub place: Option<String>,
 }
 
@@ -272,8 +272,8 @@ fn go_place(panic: &GoPanic) -> String {
 }
 
 /// Returns the text, among the messages of an aborted program, that goes into the keys of the
-/// crash: the failed assertion; for a static stripped program without one, the last line of stderr.
-/// `None` for other aborts, and for crashes that are no abort.
+/// crash: the failed assertion; if there is none and the program is static and stripped, the last
+/// line of stderr. `None` for other aborts, and for crashes that are not aborts.
 fn abort_text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<String> {
     if class.0 != "abrt" {
         return None;

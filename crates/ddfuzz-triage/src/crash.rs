@@ -22,7 +22,7 @@ use ddfuzz_model::files::Base64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
     /// The major key: a hash that identifies the bug. Crashes with equal major keys form one group,
-    /// and the minimizer keeps only inputs with the same one.
+    /// and a smaller input counts for the minimizer only if its crash has the same major key.
     pub major: Key,
     /// The minor key: a hash that identifies the path into the bug. One reproducer is stored per
     /// minor key.
@@ -96,15 +96,17 @@ pub enum Found {
     File {
         /// Path of the user's file with the crashing input.
         path: std::path::PathBuf,
-        /// Id of the campaign that ran the file; `None` in a record of an older version.
+        /// Id of the campaign that ran the file; `None` as long as the record belongs to no
+        /// campaign, and in a record of an older version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         campaign: Option<String>,
     },
 }
 
 impl Found {
-    /// Returns the id of the campaign whose target showed the crash; `None` if an older version
-    /// wrote the record of a file or slip.
+    /// Returns the id of the campaign whose target showed the crash; `None` for a file that belongs
+    /// to no campaign yet, and if an older version wrote the record of a file or slip (crash met
+    /// while another input was minimized).
     pub fn campaign(&self) -> Option<&str> {
         match self {
             Found::Run { campaign, .. } => Some(campaign),
@@ -127,7 +129,7 @@ pub struct Subject {
 /// a separate file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crash {
-    /// Version number of the format of crash records in which this record is.
+    /// Version number of the format of this crash record.
     pub v: u32,
     /// Keys of the crash: hashes by which it is grouped with other crashes of the same bug.
     pub keys: Keys,
@@ -176,14 +178,14 @@ pub struct Crash {
 }
 
 impl Crash {
-    /// Returns the id of the campaign whose target showed the crash; `None` if the record names
-    /// none.
+    /// Returns the id of the campaign whose target showed the crash; `None` if the record names no
+    /// campaign.
     pub fn campaign(&self) -> Option<&str> {
         self.found.as_ref().and_then(Found::campaign)
     }
 
-    /// Returns true if triage saw the crash in a run with randomized addresses: the last of each
-    /// three runs of the input. Those before it, without randomization, did not crash.
+    /// Returns true if triage saw the crash only with randomized addresses. Of three runs of an
+    /// input, triage randomizes the addresses of the last one; the two before it did not crash.
     pub fn came_with_random_addresses(&self) -> bool {
         self.hits == 1 && self.tries.is_multiple_of(TRIES)
     }
@@ -199,9 +201,10 @@ impl Crash {
         crash
     }
 
-    /// Returns the crash as a slip: one that occurred while the input with the hash `of` (16 hex
-    /// digits), whose crash is `minimized`, was minimized. It gets the campaign and the program of
-    /// that crash. `test`: index of the test in the minimization log, if it has a line there.
+    /// Returns this crash as a slip: a different crash that occurred while the input with the hash
+    /// `of` (16 hex digits), whose own crash is `minimized`, was minimized. The slip gets the
+    /// campaign and the program of `minimized`. `test`: index of the test in the minimization log,
+    /// if it has a line there.
     #[must_use]
     pub fn into_slip(self, of: &str, minimized: &Crash, test: Option<u64>) -> Crash {
         let found = Found::Slip {
@@ -305,12 +308,13 @@ pub struct Details {
     /// Parsed report of the sanitizer that detected the crash; `None` if no sanitizer did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// Stack of the allocation of the memory in a sanitizer's report (of an uninitialized value,
-    /// the stack of its creation), innermost frame first; empty if the report has none.
+    /// Stack of the allocation of the memory that a sanitizer's report is about (of an
+    /// uninitialized value, the stack of its creation), innermost frame first; empty if the report
+    /// has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allocated: Vec<Frame>,
-    /// Stack of the `free` of the memory in a sanitizer's report, innermost frame first; empty if
-    /// the report has none.
+    /// Stack of the `free` of the memory that a sanitizer's report is about, innermost frame first;
+    /// empty if the report has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<Frame>,
     /// For a hang: the calls inside the call that does not return, innermost first. They differ
@@ -328,12 +332,12 @@ pub struct Details {
     /// `-fsanitize=` names them, and `debug-assertions` of Rust; `None` where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrumentation: Option<Vec<String>>,
-    /// Number of bytes that the crashed run has read of its input on stdin; `None` where the input
-    /// is not there, and in records of older versions.
+    /// Number of bytes that the crashed run has read of its input on stdin; `None` if the input is
+    /// not on stdin, and in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
-    /// Whether a process crashed that the program had started, and the program itself ended without
-    /// a crash: its own status does not show the crash.
+    /// Whether the crashed process is one that the program had started, while the program itself
+    /// ended without a crash, so that its own status does not show the crash.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_descendant: bool,
     /// The last 4 KiB that the program wrote to stderr; invalid UTF-8 is replaced.
@@ -410,8 +414,9 @@ impl Frame {
         })
     }
 
-    /// Returns the innermost known function at the frame's code and its source line, or one of
-    /// them, as text: `parse at list.c:12`; else module and offset: `exe+0x1189`.
+    /// Returns, as text, the innermost known function at the frame's code and its source line, or
+    /// whichever of the two is known: `parse at list.c:12`. If neither is known, returns module and
+    /// offset: `exe+0x1189`.
     pub fn place(&self) -> String {
         self.site().to_string()
     }
@@ -528,8 +533,8 @@ fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -
 }
 
 /// Converts the stack frames of a snapshot to frames with function names and source lines. If a
-/// hang has an endless loop, the first frame gets the function and line of the loop. Empty without
-/// a snapshot.
+/// hang has an endless loop, the first frame gets the function and line of the loop. Without a
+/// snapshot, the result is empty.
 fn frames(
     snapshot: Option<&Snapshot>,
     normalised: &Normalised,

@@ -1,6 +1,6 @@
 //! Reads a snapshot from the copy that a dying process makes of itself in shared memory, where
-//! ptrace is refused (docs/src/keys.md). The snapshot is computed as for a traced process, from
-//! other memory.
+//! ptrace is refused (docs/src/keys.md). The snapshot is computed as for a traced process, but
+//! reads the copied memory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -43,9 +43,9 @@ pub(crate) fn read_copies(
     (ended, last(copies, of_process, cache).map(Box::new))
 }
 
-/// Returns the snapshot made from the last of the copies `slots`; `None` if there is no copy. One
-/// dying process has made a copy of itself at each crash signal. Copies that show only a
-/// consequence of an earlier signal (such as a signal handler that aborts) are left out.
+/// Returns the snapshot made from the last of the copies `slots`, all of which one dying process
+/// has made of itself, one at each crash signal; `None` if there is no copy. Copies that show only
+/// a consequence of an earlier signal (such as a signal handler that aborts) are left out.
 fn last<'a>(
     copies: &CrashSnapshots,
     slots: impl Iterator<Item = &'a Slot>,

@@ -55,8 +55,8 @@ pub struct Fault {
     pub access: Option<Access>,
 }
 
-/// Lowest address that does not count as a null pointer. A smaller address counts as one with an
-/// offset: a field of a null struct.
+/// Lowest address that does not count as a null pointer. Each lower address counts as a null
+/// pointer with an offset, as of a field in a null struct.
 const NULL_PAGES: u64 = 64 << 10;
 /// Maximum distance of an unmapped fault address below the stack pointer to count as a stack
 /// overflow, in bytes.
@@ -78,7 +78,7 @@ pub fn is_canonical(address: u64) -> bool {
 /// stack pointer `sp`.
 ///
 /// Inaccessible memory (a guard region) counts as not mapped. Only an address *below* the stack is
-/// "near sp": a write past the upper end of the stack is no stack overflow.
+/// classified as `NearSp`: a write past the upper end of the stack is not a stack overflow.
 pub fn address_class(address: u64, sp: u64, maps: &Maps) -> AddressClass {
     if address < NULL_PAGES {
         return AddressClass::Null;

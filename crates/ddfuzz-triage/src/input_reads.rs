@@ -2,7 +2,7 @@
 //!
 //! The run is traced from system call to system call. At each call that reads the input, the stack
 //! is unwound as for a crash, so stripped and static programs work. For programs with buffered
-//! input, the stack is that of the refill.
+//! input, the stack is that of the call that refills the buffer.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -110,7 +110,7 @@ fn tracing(source: io::Error) -> ExecError {
     ExecError::system("tracing the reads of a target")(source)
 }
 
-/// Maximum number of times that a run reads its input for which the call stack is recorded.
+/// Maximum number of reads of the input in one run whose call stacks are recorded.
 const READS: u32 = 256;
 /// Maximum number of system calls that are traced in a run, to find those that read the input.
 const CALLS: u32 = 4096;
@@ -127,7 +127,7 @@ pub(super) struct Tracer<'a> {
     /// Whether the first process of the run executes the target's program already; false until its
     /// `execve`.
     executed: bool,
-    /// Number of times that the run has read its input so far.
+    /// Number of times so far that the run has read its input.
     looked_at: u32,
     calls: u32,
     reads: Reads,
@@ -135,8 +135,8 @@ pub(super) struct Tracer<'a> {
 
 impl<'a> Tracer<'a> {
     /// Attaches by ptrace to the process `pid`, which waits to be traced, and returns its tracer.
-    /// With `executes`, it waits before its `execve` of the target's program; otherwise it runs
-    /// that program already.
+    /// With `executes`, the process waits before its `execve` of the target's program; otherwise it
+    /// was forked from the running target.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.

@@ -1,4 +1,4 @@
-//! The keys of a crash (docs/src/keys.md).
+//! Computes the keys of a crash: hashes by which crashes are grouped (docs/src/keys.md).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -205,9 +205,9 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
 
 /// Returns the functions of the endless recursion in a stack overflow, sorted; if there is none,
 /// the innermost function. Let F be the innermost function with at least [`RECURRING`] calls on the
-/// stack: the recursion consists of all functions with so many calls between the top of the stack
-/// and the outermost call of F. A recursive function further out, such as a parser that called F,
-/// does not count.
+/// stack: the recursion consists of all functions with at least as many calls between the top of
+/// the stack and the outermost call of F. A recursive function further out, such as a parser that
+/// called F, does not count.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
     let function = |index: &usize| function_id(&snapshot.frames[*index]);

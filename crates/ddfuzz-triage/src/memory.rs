@@ -64,7 +64,7 @@ impl ProcessMemory {
     }
 
     /// Reads up to `count` blocks of memory from the address `start` on into the cache, until one
-    /// cannot be read. If that is the first block, the cache keeps it as unreadable.
+    /// cannot be read. If the first block cannot be read, the cache notes it as unreadable.
     fn fetch(&mut self, start: u64, count: usize) {
         let mut buffer = vec![0; count * PAGE as usize];
         // One vector a page: a partial transfer then ends at a page, and counts what came before.

@@ -160,8 +160,9 @@ impl ModuleCache {
         self.target = Some(executable);
     }
 
-    /// Returns the executable mappings of a process with their parsed modules; those that did not
-    /// change since the last call, even for an earlier process, come from the cache.
+    /// Returns the executable mappings of a process with their parsed modules; mappings that did
+    /// not change since the last call of this function, even for an earlier process, come from the
+    /// cache.
     pub(crate) fn layout(
         &mut self,
         source: &Source,
@@ -336,8 +337,9 @@ fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
 }
 
 /// Returns the identity of the file of a mapping, and a path at which it can be read: its own path
-/// if that still is the same file, else the kernel's link to the deleted or replaced file. `None`
-/// for a mapping without a file, or if the file is gone. `is_main`: it is the main executable.
+/// if the same file is still there, else the kernel's link to the deleted or replaced file. `None`
+/// for a mapping without a file, or if the file is gone. `is_main`: whether the file is the main
+/// executable.
 fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
     if !mapping.is_file() {
         return None;
@@ -414,8 +416,8 @@ impl Source {
     }
 
     /// Returns a path in `/proc` by which the kernel gives access to the file of `mapping`, even if
-    /// it was deleted; `is_main`: whether it is the main executable. `None` for a process that has
-    /// ended.
+    /// it was deleted; `is_main`: whether the file is the main executable. `None` for a process
+    /// that has ended.
     pub(crate) fn kept(&self, mapping: &Mapping, is_main: bool) -> Option<PathBuf> {
         let Source::Live(tid) = self else {
             return None;

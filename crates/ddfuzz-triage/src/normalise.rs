@@ -85,7 +85,7 @@ fn drop_giving_up(own: &mut Vec<usize>, frames: &[RawFrame]) -> usize {
 
 /// Returns true if the outermost frame that the stack walk found is in `main` or a fuzzing
 /// harness's entry, else false. In a Rust program that aborts on panic, the walk ends at `main`,
-/// which has no unwind tables there.
+/// which has no unwind tables in such a program.
 fn ends_at_main(frames: &[RawFrame]) -> bool {
     frames.last().is_some_and(|last| last.entry.is_some())
 }
@@ -110,8 +110,8 @@ pub(crate) fn failed_check(snapshot: &Snapshot) -> Option<String> {
     names.filter_map(minimal_check).last()
 }
 
-/// Returns the check (`out-of-bounds`) of which the function `name` is the handler in
-/// UndefinedBehaviorSanitizer's minimal runtime; `None` for any other function.
+/// Returns the check (`out-of-bounds`) whose handler, in UndefinedBehaviorSanitizer's minimal
+/// runtime, is the function `name`; `None` for any other function.
 pub(crate) fn minimal_check(name: &str) -> Option<String> {
     let handler = name.strip_prefix(Sanitizer::Ubsan.symbol())?;
     let handler = handler.strip_suffix("_abort").unwrap_or(handler);

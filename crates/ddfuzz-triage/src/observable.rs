@@ -1,6 +1,6 @@
-//! Whether a run can show a crash at all that was found by another build of the program, or within
-//! other limits. If it cannot, a run that passes does not mean that the bug is fixed (`cannot
-//! tell`).
+//! Whether a run can show a crash at all, if another build of the program has shown it, or a run
+//! within other limits. If it cannot, a run that passes does not mean that the bug is fixed
+//! (`cannot tell`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,11 +52,11 @@ impl Unobservable {
 }
 
 /// Returns the reason why passing runs of the program at `path` do not show that `crashes` are
-/// fixed, if it seems to be another program than the one that crashed: it contains none of the
-/// names of the user functions on the stacks of the crashes (`main` and the entries of fuzzing
-/// harnesses do not count). If no such name is known, the names of the source files are searched
-/// instead, in a program with debug information. `None` if the program contains one of the names,
-/// or if there are no names to search for.
+/// fixed, if that program seems to be a different one than the program that crashed: it contains
+/// none of the names of the user functions on the stacks of the crashes (`main` and the entries of
+/// fuzzing harnesses do not count). If no such name is known, and the program has debug
+/// information, the names of the source files are searched for instead. `None` if the program
+/// contains one of the names, or if there are no names to search for.
 ///
 /// # Errors
 /// If the program cannot be read.
@@ -103,7 +103,7 @@ pub fn another_program<'a>(
 }
 
 /// Returns the name of the file, without its folder, of a source line such as `src/main.c:12`;
-/// `None` if that has fewer than three characters.
+/// `None` if the name has fewer than three characters.
 fn source_file(line: &str) -> Option<&str> {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let mut file = line;
@@ -126,9 +126,9 @@ pub fn program_build_id(path: &Path) -> std::io::Result<Option<Arc<str>>> {
 }
 
 /// Returns the reason why passing runs of the program at `path` do not show that `crashes` are
-/// fixed, if it is the very build that crashed: its build id is `id`, and all crashes happened in
-/// code of the main program of the build with this id. `None` if one did not, or if its build is
-/// unknown.
+/// fixed, if the program is the very build that crashed: its build id is `id`, and each of
+/// `crashes` happened in code of the main program of the build `id`. `None` if one of them happened
+/// elsewhere or in another build, or if its build is unknown.
 pub fn same_build<'a>(
     (path, id): (&Path, &str),
     mut crashes: impl Iterator<Item = &'a Crash>,
@@ -151,7 +151,7 @@ pub fn same_build<'a>(
 
 /// Returns the last identifier in the demangled name of a function, which its mangled name
 /// contains, too: `get` for `<a::Map<K> as b::Lookup>::get::{{closure}}`. Generic arguments,
-/// parameters and closures are left out. `None` if it has less than three characters.
+/// parameters and closures are left out. `None` if it has fewer than three characters.
 fn identifier(name: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let (mut last, mut start) = (None, None);
@@ -177,7 +177,7 @@ fn identifier(name: &str) -> Option<&str> {
 
 impl Crash {
     /// Returns the reason why a passing run under the conditions `now` does not show that this
-    /// crash is fixed; `None` if it does show that.
+    /// crash is fixed; `None` if such a run shows that the crash is fixed.
     pub fn unobservable(&self, now: &Conditions) -> Option<Unobservable> {
         unreported(self, now)
             .or_else(|| unasserted(self, now))
@@ -285,8 +285,8 @@ const NOT_IN_UNDEFINED: [&str; 4] = [
     "unsigned-integer-overflow",
 ];
 
-/// Returns the value of `-fsanitize=` with which a build reports the crash that `sanitizer`
-/// reported.
+/// Returns the value of `-fsanitize=` for a build that reports the crash `crash`, which `sanitizer`
+/// has reported.
 fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     let check = crash.class.kind();
     match sanitizer {
@@ -323,8 +323,9 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
 }
 
 /// For a crash that a sanitizer reported, returns the reason why a passing run does not show that
-/// it is fixed: the program lacks the sanitizer or this check of it, or ddfuzz cannot see whether
-/// it has them. `None` if there is no such reason, or no sanitizer reported the crash.
+/// it is fixed: the program lacks the sanitizer, or the sanitizer's check that reported the crash,
+/// or ddfuzz cannot see whether the program has them. `None` if there is no such reason, or no
+/// sanitizer reported the crash.
 fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let sanitizer = crash.class.sanitizer()?;
     let flag = flag(crash, sanitizer);
@@ -375,7 +376,8 @@ fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
 }
 
 /// Returns the reason why a passing run does not show that a hang or memory blow-up is fixed, if
-/// the limit that it exceeded is larger now; else `None`.
+/// the limit that the crash exceeded is larger in `now`, the limits of the passing run; else
+/// `None`.
 fn larger_limit(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     let then = &crash.limits;
     match crash.class.0.as_str() {
@@ -445,8 +447,8 @@ fn build(sanitizers: &[Sanitizer]) -> String {
     }
 }
 
-/// Returns the reason why a passing run does not show that a crash by exit status is fixed, if its
-/// exit status does not count as a crash now; else `None`.
+/// Returns the reason why a passing run does not show that a crash by exit status is fixed, if
+/// under the conditions `now` of that run, the exit status does not count as a crash; else `None`.
 fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let status = crash.class.exit_status()?;
     (now.crash_exit != Some(status)).then(|| {

@@ -203,7 +203,7 @@ impl ReportFrames {
 
     /// Parses the ELF file at `path`, which a sanitizer's report names; `runtime`: whether it is a
     /// runtime module (C library …). `None` if the path is relative, or leads to no file of usual
-    /// size, since reports are hostile text; an empty module if the file is no ELF file.
+    /// size, since reports are hostile text; an empty module if the file is not an ELF file.
     fn parse(&self, path: &Path, runtime: bool) -> Option<Arc<Module>> {
         let facts = std::fs::metadata(path).ok()?;
         if !path.is_absolute() || !facts.is_file() || facts.len() > LARGEST {

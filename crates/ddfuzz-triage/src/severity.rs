@@ -11,10 +11,10 @@ const HEAP_FUNCTIONS: [&str; 12] = [
     "posix_memalign", "valloc", "pvalloc", "malloc_usable_size",
 ];
 
-/// Estimates how dangerous the bug behind a crash of the class `class` is, and returns the reason
-/// as a phrase with it. `fault` is the faulting access, `via` the runtime function in which the
-/// crash happened (`free`), `said` the abort message of the C library, `report` a sanitizer's
-/// report.
+/// Returns an estimate of how dangerous the bug behind a crash of the class `class` is, and the
+/// reason for the estimate as a phrase. `fault` is the faulting access, `via` the runtime function
+/// in which the crash happened (`free`), `said` the abort message of the C library, `report` a
+/// sanitizer's report.
 pub fn severity(
     class: &Class,
     fault: &Fault,

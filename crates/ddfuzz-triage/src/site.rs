@@ -91,9 +91,9 @@ impl Frame {
         })
     }
 
-    /// Returns the innermost function at the stack frame's code that belongs neither to a standard
-    /// library nor to code that runs fuzzing harnesses, with its source line; `None` if all
-    /// functions do. If no function is known, returns module and offset.
+    /// Returns, of the functions at the stack frame's code, the innermost that belongs neither to a
+    /// standard library nor to code that runs fuzzing harnesses, with its source line; `None` if
+    /// there is no such function. If no function at all is known, returns module and offset.
     fn site_of_the_users(&self) -> Option<Site> {
         if self.levels().find_map(Level::site).is_none() {
             return Some(self.site());

@@ -116,7 +116,7 @@ pub struct RawFrame {
     pub path: Option<Arc<Path>>,
 }
 
-/// What the object that a sanitizer's report is about belongs to: the function that declares a
+/// The owner of the object that a sanitizer's report is about: the function that declares a
 /// variable, or the stack that allocated a heap block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
@@ -177,16 +177,16 @@ pub struct Snapshot {
     /// the copy of a process that may have survived the signal, or from a process that hides its
     /// memory.
     pub torn: bool,
-    /// What the object that a sanitizer's report is about belongs to (function or allocation);
-    /// `None` if no report names an object.
+    /// The owner of the object that a sanitizer's report is about (the function that declares a
+    /// variable, or the stack that allocated a heap block); `None` if no report names an object.
     pub owner: Option<Owner>,
     /// For a hang or memory blow-up: the calls inside the call that does not return, innermost
     /// first, at most 32. They differ from run to run.
     pub inside: Vec<RawFrame>,
     /// The endless loop of a hang, in the function of the first frame; `None` where none was found.
     pub endless: Option<Endless>,
-    /// Whether the process is one that the program has started, and the program itself ended
-    /// without a crash.
+    /// Whether the crashed process is one that the program has started, while the program itself
+    /// ended without a crash.
     pub of_descendant: bool,
     /// Time that reading this state from the process took.
     pub took: Duration,

@@ -1,5 +1,6 @@
-//! Reads a snapshot of a stopped thread, or of the copy of one: registers, fault, and stack, also
-//! where control flow left the code by a wild call or a smashed stack.
+//! Reads the snapshot of a stopped thread, or of a thread of which a dying process left a copy:
+//! registers, faulting access, and stack, also where a wild call or a smashed stack led control
+//! flow out of the code.
 
 use std::time::Instant;
 
@@ -49,7 +50,7 @@ pub(crate) struct Stopped<'a> {
     pub registers: Registers,
     /// Memory map of the process to which the stopped thread belongs.
     pub maps: &'a Maps,
-    /// The process to which the stopped thread belongs; its modules are read from there.
+    /// The process to which the stopped thread belongs, and from which its modules are read.
     pub source: &'a Source,
 }
 
@@ -252,8 +253,8 @@ fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
         && !is_at_exit(&walk.steps, layout)
 }
 
-/// A return to a wrong address in the code of the target is recognized only if the crash that
-/// followed lies less than this many bytes behind that address.
+/// Distance in bytes at which a return to a wrong address in the target's code is no longer
+/// recognized: the crash that followed must lie less than this behind the wrong address.
 const ASTRAY: u64 = 64;
 
 /// Returns true if a function has just returned to a wrong address in the code of the target,
@@ -336,10 +337,11 @@ fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], map
     }
 }
 
-/// Returns the faulting memory access of a crash for which the kernel tells no address. After a
-/// call or return to an invalid address it is the fetch of code there; else it is the first access
-/// in `touched`, those of the instruction, to a non-canonical address. If there is none, as for a
-/// misaligned access, all parts of the result are unknown.
+/// Returns the faulting memory access of a crash for which the kernel tells no address. `touched`:
+/// the memory accesses of the instruction. After a call or return to an invalid address, the access
+/// is the fetch of code at that address; otherwise it is the first one in `touched` to a
+/// non-canonical address. If there is none, as for a misaligned access, all parts of the result are
+/// unknown.
 fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     let invalid = |address: Option<u64>, access| Fault {
         address: address.map(Address),
@@ -354,8 +356,8 @@ fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
 }
 
 /// Returns whether the access to `address` was a read or a write. `touched` are the memory accesses
-/// of the instruction: the one that includes the address decides, or else the only one, if there is
-/// only one. `None` if neither exists.
+/// of the instruction: the one that includes the address decides; if none does, but there is only
+/// one access, that one. Otherwise returns `None`.
 fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
     match (touched.iter().find(holds), touched) {
@@ -421,8 +423,8 @@ pub(crate) fn caller(
 const DEAD_STACK: u64 = 64 << 10;
 
 /// Returns the first return address into user code below the stack pointer of a smashed stack;
-/// `None` if there is none. The function that returned to an invalid address left it there with its
-/// last call, so it identifies the function whose frame was overwritten.
+/// `None` if there is none. It stayed there after the last call made by the function that then
+/// returned to an invalid address. So it lies in the function whose stack frame was overwritten.
 pub(crate) fn victim(
     registers: &Registers,
     layout: &Layout,

@@ -15,10 +15,10 @@ use ddfuzz_exec::{
 /// A process of the target that waits to be traced, either before its `execve` or before its
 /// `main`.
 ///
-/// It need not be a child of this process. Dropping it kills the process.
+/// The waiting process need not be a child of ddfuzz's process. Dropping this handle kills it.
 pub trait Tracee {
-    /// Returns the id of the waiting process; it is valid until the end of the process has been
-    /// collected.
+    /// Returns the id of the waiting process; it is valid until the process has ended and its
+    /// parent has waited for it.
     fn pid(&self) -> Pid;
 
     /// Checks whether the process waits before its `execve` of the target's program; false if it
@@ -45,8 +45,8 @@ pub trait Tracee {
         None
     }
 
-    /// Returns the ids of threads of this process that empty the pipes to which the traced run
-    /// writes; empty where there are none.
+    /// Returns the ids of ddfuzz's threads that empty the pipes to which the traced run writes;
+    /// empty where there are none.
     fn output_readers(&self) -> Vec<Pid> {
         Vec::new()
     }
@@ -84,16 +84,16 @@ pub struct Untraced {
 /// Starts a fuzzing target for triage, one run at a time, so that it can be traced.
 pub trait Start: Send {
     /// Starts the target on `input` and stops it before its `execve`, or, if it is forked from a
-    /// running target, before its `main`. Without `aslr`, its addresses are not randomized, where
-    /// the system allows that.
+    /// running target, before its `main`. Without `aslr`, the target's addresses are not
+    /// randomized, if the system allows that.
     ///
     /// # Errors
     /// When the target cannot be started.
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
 
-    /// Runs the target on `input` without ptrace, where the system refuses it, and returns how the
-    /// run ended and what it printed. If the target supports that, dying processes make copies of
-    /// their registers and stack. Without `aslr`, its addresses are not randomized.
+    /// Runs the target on `input` without ptrace, for systems that refuse ptrace, and returns how
+    /// the run ended and what it printed. If the target supports it, dying processes make copies of
+    /// their registers and stack. Without `aslr`, the target's addresses are not randomized.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -279,9 +279,10 @@ impl Triager {
         Ok(Triager::with_settings(Box::new(start), Settings::default()))
     }
 
-    /// Creates a triager of `target`, and an executor for a search, which share one fork server.
-    /// `way` says how the target is executed; if it is `None`, the fastest way is chosen. Returns
-    /// `None` for targets that are not run by an entry function, and where no such server works.
+    /// Creates a triager of `target`, and an executor for a search (such as a minimization), which
+    /// share one fork server. `way` says how the target is executed; if it is `None`, the fastest
+    /// way is chosen. Returns `None` for targets that are run by their `main` instead of an entry
+    /// function (such as `LLVMFuzzerTestOneInput`), and where no such server works.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.

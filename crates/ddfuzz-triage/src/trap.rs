@@ -13,11 +13,11 @@ use ddfuzz_exec::{holds_bytes, read_program};
 /// check ends the program, or `ud2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trap {
-    /// The instruction `ud1` with a number as its operand. With `-fsanitize-trap`, clang makes it
-    /// for a check of UndefinedBehaviorSanitizer, and a program runs into it if the check fails.
+    /// The instruction `ud1` with a number as its operand. With `-fsanitize-trap`, clang generates
+    /// it for a check of UndefinedBehaviorSanitizer, and a program runs into it if the check fails.
     Check,
-    /// The instruction `ud2`. Compilers make it of `__builtin_trap`, of gcc's checks with
-    /// `-fsanitize-undefined-trap-on-error`, and of places that they take as unreachable.
+    /// The instruction `ud2`. Compilers generate it for `__builtin_trap`, for gcc's checks with
+    /// `-fsanitize-undefined-trap-on-error`, and for places that they take as unreachable.
     Plain,
 }
 
@@ -40,8 +40,8 @@ impl Trap {
     }
 
     /// Checks whether the program at `path` contains this trap instruction. [`Trap::Check`] may be
-    /// anywhere in its code, since only a sanitizer makes it; [`Trap::Plain`] must be in the
-    /// function named `function`. False if the program cannot be read.
+    /// anywhere in its code, since compilers generate it only for sanitizers; [`Trap::Plain`] must
+    /// be in the function named `function`. False if the program cannot be read.
     fn is_in(self, path: &Path, function: Option<&str>) -> bool {
         let Ok(bytes) = read_program(path) else {
             return false;
@@ -82,9 +82,9 @@ impl Crash {
 }
 
 /// Returns the reason why a passing run of the program at `path` does not show that a crash is
-/// fixed, if the crash happened at a trap instruction (by which a check ends the program). The
-/// reason is that the program has no such instruction there, and so may be compiled without the
-/// check. `None` if it has one, and for any other crash.
+/// fixed, if the crash happened at a trap instruction (by which a check ends the program), and the
+/// program lacks this instruction, or ddfuzz cannot see whether it has it: it may be compiled
+/// without the check. `None` if the program has the instruction, and for any other crash.
 pub(crate) fn untrapped(crash: &Crash, path: Option<&Path>) -> Option<Unobservable> {
     let trap = crash.trap()?;
     let frame = crash.innermost_own();

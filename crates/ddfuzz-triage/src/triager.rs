@@ -104,7 +104,7 @@ impl KeyedRun {
         self.run.ended
     }
 
-    /// Returns class and keys of the run's crash, or how it ended without one.
+    /// Returns class and keys of the run's crash; if it did not crash, how it ended.
     pub fn quick(&self) -> Quick {
         match &self.classified {
             Some(Classified { class, keys, .. }) => Quick::Crash {
@@ -130,18 +130,18 @@ pub struct Triager {
     refused: bool,
     /// Path of the target's program; `None` where it is unknown.
     program: Option<PathBuf>,
-    /// Hash of the last input that crashed neither under a tracer nor, run again, without one.
+    /// Hash of the last input that crashed neither traced nor, in a later run, untraced.
     passed_untraced: Option<u64>,
     /// Last line on stderr of the last input that did not crash in [`Triager::examine`].
     last_line: Option<String>,
-    /// Time limits of the runs that [`Triager::examine`] makes; `None`: those of the target.
+    /// Time limits of the runs by [`Triager::examine`]; `None` for the target's own limits.
     examining: Option<TimeLimit>,
     /// Whether crash records name functions, source lines and the program's compiler options.
     names: bool,
     /// Cached names of the sanitizers and Rust debug assertions that the target was compiled with;
     /// the inner `None` means unknown.
     instrumentation: OnceCell<Option<Vec<String>>>,
-    /// The backtraces of panics in Rust's standard library that were made last, the latest first.
+    /// Latest backtraces of panics in Rust's standard library, the newest first.
     backtraces: VecDeque<Backtrace>,
 }
 
@@ -200,8 +200,8 @@ impl Triager {
 
     /// Returns the sanitizers, limits and crash exit status of runs on `input`, which decide
     /// whether such a run can show `crash` at all. If the crash needs a sanitizer (other than
-    /// UndefinedBehaviorSanitizer) and the target's sanitizers are unknown, an extra run finds
-    /// those of the programs that a script starts.
+    /// UndefinedBehaviorSanitizer) and the target's sanitizers are unknown, an extra run finds the
+    /// sanitizers of the programs that the target, a script, starts.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -248,7 +248,7 @@ impl Triager {
         self.symbolizer.turn_off();
     }
 
-    /// Sets whether [`examine`](Triager::examine) runs an input that does not crash once more, to
+    /// Sets whether [`examine`](Triager::examine), if an input does not crash, runs it once more to
     /// find memory leaks.
     pub fn look_for_leaks(&mut self, leaks: bool) {
         self.settings.leaks = leaks;
@@ -261,8 +261,8 @@ impl Triager {
     }
 
     /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; other runs keep
-    /// the target's limits. While a hang is minimized, these are shorter than usual, and an input
-    /// that exceeds them need not hang; so it is examined within the full limits.
+    /// the target's limits. While a hang is minimized, the target's limits are shorter than usual,
+    /// and a run that exceeds them need not be a hang; so `examine` uses the full limits, `time`.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }
@@ -331,7 +331,7 @@ impl Triager {
         Ok(self.keyed(run, input, SystemTime::now())?.quick())
     }
 
-    /// Runs `input` once, as [`key`](Triager::key) does, but returns the whole run, of which
+    /// Runs `input` once, as [`key`](Triager::key) does, but returns the whole run, from which
     /// [`record`](Triager::record) can make a crash record.
     ///
     /// # Errors
@@ -359,7 +359,7 @@ impl Triager {
         })
     }
 
-    /// Makes the crash record of a run; `None` if it ended without a crash.
+    /// Makes the crash record of the run `keyed`; `None` if the run ended without a crash.
     pub fn record(&mut self, keyed: KeyedRun) -> Option<Crash> {
         let named = keyed.classified?;
         Some(self.record_of(&keyed.run, named, 1, keyed.at))
@@ -367,7 +367,7 @@ impl Triager {
 
     /// Runs `input` once, with the time limit `time`; returns class and keys of its crash, and the
     /// CPU time of the run. Returns `None` without a run for targets whose traced runs cannot be
-    /// forked from the loaded target, as they would take much longer than runs of an executor.
+    /// forked from the loaded target, because such traced runs take much longer than untraced ones.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -388,9 +388,9 @@ impl Triager {
         Ok(Some((keyed.quick(), keyed.run.cpu)))
     }
 
-    /// Runs `input`, which has crashed but not under a tracer, up to three times without one. If it
-    /// crashes each time, the program [avoids tracers](crate::programs_avoiding_tracers); returns
-    /// class and keys of the crash then, else `None`.
+    /// Runs `input`, which has crashed but not under a tracer, up to three times without a tracer.
+    /// If each run crashes, the program [avoids tracers](crate::programs_avoiding_tracers), and
+    /// class and keys of the crash are returned; otherwise returns `None`.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -400,9 +400,10 @@ impl Triager {
         Ok(keyed.transpose()?.map(|keyed| keyed.quick()))
     }
 
-    /// Runs an input that has not crashed under a tracer up to three times without one. If each run
-    /// crashes or exceeds a limit, notes that the program avoids tracers, so that all later runs of
-    /// it are made without one, and returns the last of these runs; else `None`.
+    /// Runs an input that has not crashed under a tracer up to three times without a tracer. If
+    /// each run crashes or exceeds a limit, notes that the program avoids tracers, so that all its
+    /// later runs are made without a tracer, and returns the last of the three runs; otherwise
+    /// returns `None`.
     fn fails_untraced(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
         // An input that has passed without a tracer before is flaky: it says nothing of tracers.
@@ -424,8 +425,8 @@ impl Triager {
         Ok(last)
     }
 
-    /// Checks whether runs are made without a tracer: the system has refused it, or the program
-    /// avoids it.
+    /// Checks whether runs are made without a tracer, because the system has refused ptrace or the
+    /// program avoids tracers.
     fn is_untraced(&self) -> bool {
         self.refused || (self.program.as_ref()).is_some_and(|program| avoiding().contains(program))
     }
@@ -542,10 +543,10 @@ impl Triager {
         })
     }
 
-    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if there is
-    /// no such run. For a panic at the same `location` with the same stack as an earlier one,
-    /// returns the backtrace of that one: making a backtrace takes the target much longer than the
-    /// run.
+    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if the target
+    /// does not support such runs. For a panic at the same `location` and with the same stack as an
+    /// earlier one, returns the backtrace of the earlier panic, without a run: making a backtrace
+    /// takes the target much longer than an ordinary run.
     fn backtrace(
         &mut self,
         location: &str,
@@ -619,8 +620,8 @@ impl Triager {
     }
 
     /// Returns false if the process that died at `snapshot` surely has no sanitizer `tool`: it ran
-    /// the target's program itself, which was compiled without, and no library of the sanitizer is
-    /// on the stack. Else returns true.
+    /// the target's program itself, which was compiled without the sanitizer, and no library of the
+    /// sanitizer is on the stack. Else returns true.
     fn may_have(&self, snapshot: &Snapshot, tool: Tool) -> bool {
         let mut frames = snapshot.frames.iter();
         let of_program = frames.find(|frame| &*frame.module == "exe");

@@ -250,7 +250,7 @@ pub(crate) fn is_return_address(address: u64, layout: &Layout, memory: &mut dyn 
 }
 
 /// Returns the target of the call instruction directly before the return address `address`; `None`
-/// where the instruction does not tell.
+/// if the instruction does not show the target.
 pub(crate) fn called_before(
     address: u64,
     layout: &Layout,

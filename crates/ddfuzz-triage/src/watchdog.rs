@@ -21,8 +21,8 @@ use ddfuzz_exec::{
     tree_cpu, tree_exceeds,
 };
 
-/// A run that the tracing thread is to trace: the process that waits for it, and what the tracer
-/// has to know about the run.
+/// A run that the tracing thread is to trace: the process that waits to be traced, and what the
+/// tracer has to know about the run.
 struct Job {
     pid: Pid,
     executes: bool,
@@ -41,8 +41,8 @@ enum News {
     Ended(nix::Result<Trace>, Box<ModuleCache>),
 }
 
-/// The thread that traces the runs of one triager, one after another; `None` until the first of
-/// them. After an error, the next run gets another thread.
+/// The thread that traces the runs of one triager, one after another; `None` until the first run.
+/// After an error, the next run gets another thread.
 #[derive(Default)]
 pub(super) struct TracingThread(Option<RunningThread>);
 
@@ -90,8 +90,8 @@ impl Drop for RunningThread {
 }
 
 /// Traces the run `job` in this thread, and reports on `news` as soon as the process is traced.
-/// Returns the last message about the run, and true if this thread can trace another run. False
-/// stands for an error in the middle, after which the thread may still be tracing a process.
+/// Returns the last message about the run, and whether this thread can trace another run: false if
+/// tracing failed before the run's end, because the thread may still be tracing a process then.
 fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
     let (pid, request) = (job.pid, &*job.request);
     match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {
@@ -109,8 +109,8 @@ fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
 impl TracingThread {
     /// Lets the process `tracee`, which waits to be traced, run, and traces it to its end. A run
     /// that exceeds a limit is interrupted, to find the call that does not return, and killed.
-    /// Returns how the run ended, with a snapshot if one was taken that explains this end, and the
-    /// limit of `start` that the run exceeded (`None`: none). `None` in all where the system
+    /// Returns how the run ended, with a snapshot if one explains this end, and the limit of
+    /// `start` that the run exceeded (`None`: no limit). Returns `None` instead where the system
     /// refuses ptrace; the process then still waits.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ fn collect(
 }
 
 /// Checks whether a snapshot explains how its run ended: it was taken at a signal and the run died
-/// of one, at an exit with the status of the run, or at the limit that the run exceeded. So a
+/// of a signal, at an exit with the status of the run, or at the limit that the run exceeded. So a
 /// signal that the target handled does not explain a later exit.
 fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
     match (snapshot.event, ended) {
@@ -268,8 +268,7 @@ impl PidFd {
     }
 }
 
-/// Minimum and maximum time after which it is checked again whether a run exceeds its time or
-/// memory limit.
+/// Shortest and longest time between two checks whether a run exceeds its time or memory limit.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
 /// A run that exceeded its limit on wall time counts as asleep if none of its threads has run for
@@ -339,10 +338,10 @@ fn await_end<T>(
     }
 }
 
-/// Ends a run that has exceeded the limit `cut`: asks its tracing thread by `request` to search the
-/// call that does not return and then to end the run, and kills `process` if that takes too long.
-/// Returns the thread's report, which comes on `done` (`None` if the thread is gone), and whether
-/// the process was killed.
+/// Ends a run that has exceeded the limit `cut`: asks its tracing thread by `request` to search for
+/// the call that does not return and then to end the run, and kills `process` if that takes too
+/// long. Returns the thread's report, which comes on `done` (`None` if the thread is gone), and
+/// whether the process was killed.
 fn cut_off<T>(
     done: &Receiver<T>,
     process: &PidFd,

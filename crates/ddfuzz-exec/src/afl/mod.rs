@@ -1,5 +1,5 @@
-//! The way `forkserver`: uses the fork server that AFL++'s compilers put into a program, as
-//! `afl-fuzz` does.
+//! The method of execution `forkserver`: uses the fork server that AFL++'s compilers put into a
+//! program, as `afl-fuzz` does.
 //!
 //! The protocol was read, not copied, from AFL++'s `instrumentation/afl-compiler-rt.o.c` (the
 //! program's side), `include/types.h` and `docs/fuzzing_in_depth.md`.
@@ -38,9 +38,9 @@ pub(crate) struct Forkserver {
     freshness: Freshness,
     limits: Limits,
     launch: Launch,
-    /// Number of environment variables, at the beginning of the list in `launch`, that each fork
-    /// server of the target gets; the variables after them are those for AFL++'s runtime, which
-    /// each new server gets anew.
+    /// Number of environment variables at the beginning of the list in `launch` that are the
+    /// target's own. The variables after them are for AFL++'s runtime, and are set anew for each
+    /// fork server.
     own_variables: usize,
     coverage: Coverage,
     reporting: CoverageReporting,

@@ -39,7 +39,8 @@ pub(super) struct AflServer {
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// the size.
     watched: Option<PathBuf>,
-    /// The directory of the user in which the runs start; `None` if they have one of their own.
+    /// The directory of the user in which the runs start, locked for one run at a time; `None` if
+    /// it need not or cannot be locked, or if the runs have a directory of their own.
     directory: Option<RunDirectory>,
     /// An open descriptor of the scratch directory, if only the server's mount namespace shows the
     /// directory; else `None`.

@@ -38,10 +38,11 @@ const OF_SYSTEM: [&str; 20] = [
     "libubsan.",
     "libutil.",
 ];
-/// Maximum total size in bytes of the libraries of a program whose code is covered.
+/// Maximum total size in bytes of the code of those libraries that are covered in addition to the
+/// program.
 const MOST_CODE: u64 = 32 << 20;
 /// Number of bits by which the index of a module (the program or a library) is shifted left; the
-/// result is added to the module's addresses, so that no two modules have equal ones.
+/// result is added to the module's addresses, so that no two modules have equal addresses.
 const MODULE_SHIFT: u32 = 48;
 
 /// The code of one file, the program or a library: its segments, functions and basic blocks.
@@ -236,7 +237,7 @@ impl CoveredCode {
 }
 
 /// Returns the addresses at which the blocks of all `modules` begin, in ascending order. To each
-/// address, its module's [`key`] is added, so that no two modules have equal ones.
+/// address, its module's [`key`] is added, so that no two modules have equal addresses.
 pub(super) fn starts_of(modules: &[Arc<CodeModule>]) -> Vec<u64> {
     let modules = modules.iter().enumerate();
     let starts = modules.map(|(number, module)| {

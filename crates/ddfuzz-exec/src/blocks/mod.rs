@@ -46,8 +46,8 @@ const TABLE: u64 = (SEGMENTS + SEGMENT * MOST_SEGMENTS) as u64;
 /// Maximum number of code segments whose blocks are covered (`MOST_CODE_SEGMENTS` of
 /// `runtime/blocks.h`).
 const MOST_SEGMENTS: usize = 64;
-/// Number of successive comparisons of a run with and without breakpoints that end differently,
-/// after which no more breakpoints are set in the program.
+/// Number of successive runs that end differently with breakpoints than without, after which no
+/// more breakpoints are set in the program.
 const MOST_CONFLICTS: u32 = 16;
 
 /// A segment of the program's code: where it lies in the program and in the shared memory file, and
@@ -98,8 +98,9 @@ pub(crate) struct BlockCoverage {
     file: File,
     modules: Vec<Arc<CodeModule>>,
     segments: Vec<CodeSegment>,
-    /// Addresses of the blocks of all files before loading, each plus its module's key, in
-    /// ascending order. A block is identified by its index in this list.
+    /// Addresses of the blocks of all files before loading, in ascending order. To each address,
+    /// the key of its file is added (a number by which no two files have equal addresses). A block
+    /// is identified by its index in this list.
     starts: Vec<u64>,
     reached: Vec<bool>,
     /// For each basic block, whether a server passes it before the point where its runs begin.
@@ -373,24 +374,24 @@ impl BlockCoverage {
         Ok(known)
     }
 
-    /// Whether the run with index `run` in the present call must be made again without breakpoints,
-    /// because they may have changed how it ended: true if it died of a signal (`ended`) while any
-    /// were set, since a program that reads its own code sees breakpoints. False for a run that was
-    /// made again already.
+    /// Whether the run with index `run` in the present call of the executor must be made again
+    /// without breakpoints, because they may have changed how it ended: true if it died of a signal
+    /// (`ended`) while breakpoints were set, since a program that reads its own code sees
+    /// breakpoints. False for a run that was made again already.
     pub(crate) fn is_in_doubt(&self, run: usize, ended: Ended) -> bool {
         let is_signal = matches!(ended, Ended::Signal(_));
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
     }
 
-    /// Forgets which run of the present call was repeated without breakpoints. Called before that
-    /// run is made once more, since breakpoints may change how that new run ends, too.
+    /// Forgets which run of the executor's present call was repeated without breakpoints. Called
+    /// before that run is made once more, since breakpoints may change how that new run ends, too.
     pub(crate) fn forget_doubt(&mut self) {
         self.doubted = None;
     }
 
     /// Records how a run that was made twice ended with and without breakpoints; `run` is its index
-    /// in the present call. After [`MOST_CONFLICTS`] successive runs that ended differently, no
-    /// more breakpoints are set.
+    /// in the present call of the executor. After [`MOST_CONFLICTS`] successive runs that ended
+    /// differently, no more breakpoints are set.
     pub(crate) fn compare(&mut self, run: usize, with: Ended, without: Ended) {
         self.doubted = Some(run);
         self.conflicts = match with != without {
@@ -462,7 +463,8 @@ impl CodeSegment {
     /// Makes the code segment at `address` of the module with index `module`, whose code is
     /// `content`, and assigns it a place in the shared memory file from offset `at` on. `file`:
     /// device and inode of a library, zeros for the program; `starts`: the addresses of the blocks
-    /// in the segment, with the module's key.
+    /// in the segment, to each of which the module's key is added (a number by which no two modules
+    /// have equal addresses).
     fn new(
         (module, file): (usize, (u64, u64)),
         address: u64,

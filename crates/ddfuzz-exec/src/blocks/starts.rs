@@ -6,8 +6,8 @@
 //!
 //! - every byte belongs to a valid instruction, and the last one ends where the function ends
 //! - no direct jump or call of the whole program leads into one of its instructions
-//! - no instruction of the whole program refers to an address behind its start otherwise than by a
-//!   jump or a call: there could be data
+//! - no instruction of the whole program refers to an address inside the function, other than its
+//!   start, except by a direct jump or call: data could be at that address
 //!
 //! Any other function gets a breakpoint at its first instruction only. Code outside of the
 //! functions that the unwind table or symbols describe gets none.
@@ -174,9 +174,9 @@ impl Sweep<'_> {
     }
 }
 
-/// Returns true if a basic block ends with `instruction`: a jump, return or the like, but no call.
-/// The code after it then begins a new block, even if the instruction never leads there, since a
-/// jump table may.
+/// Returns true if a basic block ends with `instruction`: a jump, return or the like, but not a
+/// call. The code after it then begins a new block, even if `instruction` never leads there, since
+/// a jump table may.
 fn ends_block(instruction: &Instruction) -> bool {
     match instruction.flow_control() {
         FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => false,

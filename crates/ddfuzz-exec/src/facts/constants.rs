@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::facts::words::{Ranges, within};
 use crate::observe::image::Image;
 
-/// Maximum number of bytes of a program's code that are read for constants. A function that would
-/// exceed it is left out.
+/// Maximum number of bytes of a program's code that are read for constants. A function whose code
+/// would exceed this number is left out.
 const MOST_CODE: u64 = 32 << 20;
 /// Maximum number of constants that are collected from a program; each is listed in two byte
 /// orders.
@@ -69,8 +69,8 @@ impl CodeWords {
 
 struct CodeReader<'a> {
     texts: &'a Ranges,
-    /// Address ranges of the program's loaded segments, sorted. A constant inside of them is an
-    /// address.
+    /// Address ranges of the program's loaded segments, sorted. A constant inside of them is taken
+    /// as an address.
     loaded: Ranges,
     seen: BTreeSet<(u64, usize)>,
     read: CodeWords,

@@ -194,8 +194,8 @@ fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str>
 }
 
 /// Returns, for each place in x86-64 code that could be a relative call or jump, its offset and the
-/// distance to its target, in bytes. Some of these places are no instructions, but then the target
-/// is hardly ever a function that is looked for.
+/// distance to its target, in bytes. Some of these places are not instructions; their target is
+/// hardly ever a function that is searched for.
 #[cfg(target_arch = "x86_64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.windows(5).enumerate();

@@ -1,5 +1,5 @@
 //! Facts of a target's program, read from its file without running it, that explain how the target
-//! is run. `elf.rs` has the facts that running needs.
+//! is run. (The facts that are needed to run it are in `elf.rs`.)
 
 #[cfg(target_arch = "x86_64")]
 mod constants;
@@ -109,11 +109,11 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Libc {
-    /// The program starts by the GNU C library.
+    /// The program is started by the start-up code of the GNU C library.
     Glibc,
-    /// The program starts by musl's C library.
+    /// The program is started by the start-up code of musl.
     Musl,
-    /// The program starts by the code of another library, or of none.
+    /// The program is started by the start-up code of another library, or by its own.
     #[default]
     Other,
 }
@@ -158,7 +158,7 @@ impl TargetFacts {
 
     /// Returns the names of the compiler instrumentation that decides which crashes the program can
     /// show: sanitizers, as `-fsanitize=` names them, and [`DEBUG_ASSERTIONS`]. `None` if the
-    /// program is no ELF file: a script may run any program.
+    /// program is not an ELF file: a script may run any program.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         if self.kind != Kind::Elf {
             return None;
@@ -188,7 +188,7 @@ const RUSTC: &[u8] = b"rustc version";
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
 /// Beginnings of the messages of Rust's overflow checks and debug assertions. Only programs
-/// compiled with such checks contain them: the standard library is compiled without.
+/// compiled with such checks contain them: the standard library is compiled without them.
 pub const ASSERTIONS: [&str; 7] = [
     "unsafe precondition(s) violated",
     "attempt to add with overflow",
@@ -200,7 +200,7 @@ pub const ASSERTIONS: [&str; 7] = [
 ];
 
 /// Returns true if the read-only data of a program contains a message of [`ASSERTIONS`]. A Rust
-/// program with one was compiled with overflow checks or debug assertions.
+/// program with such a message was compiled with overflow checks or debug assertions.
 fn has_assertion_messages(file: &Elf<'_>) -> bool {
     let texts = file.section_by_name(".rodata");
     let texts = texts.and_then(|section| section.data().ok());

@@ -23,7 +23,7 @@ const MOST_CONSTANTS: usize = 192;
 pub(super) type Ranges = Vec<(u64, u64)>;
 
 /// Returns at most 512 dictionary words of a target's program, without those of libraries: texts of
-/// 3 to 32 bytes, constants of 2, 4 and 8 bytes. Empty if the program is no ELF file for this
+/// 3 to 32 bytes, constants of 2, 4 and 8 bytes. Empty if the program is not an ELF file for this
 /// machine. Fails when the program does not exist or cannot be executed.
 pub fn program_words(target: &Target) -> Result<Vec<Vec<u8>>, ExecError> {
     let private = PrivateDir::get()?;
@@ -130,10 +130,10 @@ impl<'data> Texts<'data> {
         ranked.concat()
     }
 
-    /// Splits read-only data, `bytes` at the address `address`, into runs of printable characters.
-    /// A run is split again at each address inside it that code (`references`) or a pointer table
-    /// refers to, unless it has at most 64 characters and a NUL follows: such a run is one C
-    /// string, of which code may copy the halves one by one.
+    /// Splits read-only data, `bytes` at the address `address`, into sequences of printable
+    /// characters. A sequence is split again at each address inside it that code (`references`) or
+    /// a pointer table refers to, unless it has at most 64 characters and a NUL follows. Such a
+    /// sequence counts as one C string: code that copies it in pieces refers to the pieces, too.
     fn parts<'a>(
         &'a self,
         address: u64,
@@ -174,16 +174,16 @@ impl<'data> Texts<'data> {
 struct TextRun<'a> {
     start: u64,
     text: &'a [u8],
-    /// True if a NUL byte follows the run of printable characters.
+    /// True if a NUL byte follows the sequence of printable characters.
     ends: bool,
 }
 
-/// Returns true if a run of printable characters may be a word for the dictionary: it has 3 to 32
-/// bytes, is no message, format or path, and is hardly printable by chance. `ends`: a NUL follows
-/// the run; `unnamed`: neither code nor a table of pointers refers to it. A run that is referred to
-/// needs one of three signs: a following NUL, more than three characters, or two letters or digits.
-/// An unnamed run needs a following NUL, more than three characters, and letters or digits for at
-/// least half of them.
+/// Returns true if a sequence of printable characters may be a word for the dictionary: it has 3 to
+/// 32 bytes, is not a message, format or path, and is hardly printable by chance. `ends`: a NUL
+/// follows the sequence; `unnamed`: neither code nor a table of pointers refers to it. If code or a
+/// table refers to it, it needs one of three signs: a following NUL, more than three characters, or
+/// two letters or digits. If unnamed, it needs a following NUL, more than three characters, and
+/// letters or digits for at least half of them.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()
@@ -231,16 +231,18 @@ fn pointers(file: &Elf<'_>, ranges: &Ranges) -> BTreeSet<u64> {
     pointers
 }
 
-/// Beginnings of texts that come from compilers and libraries and are no dictionary words.
+/// Beginnings of texts that come from compilers and libraries; such a text is not taken as a
+/// dictionary word.
 const BANNERS: [&str; 9] = [
     "GCC: ", "clang", "GNU C", "rustc ", "GLIBC_", "GLIBCXX_", "__", "_Z", "_ITM",
 ];
-/// Endings of the names of source files and libraries, which are no dictionary words.
+/// Endings of the names of source files and libraries; such a name is not taken as a dictionary
+/// word.
 const FILES: [&str; 11] = [
     ".c", ".h", ".cc", ".cpp", ".hpp", ".rs", ".go", ".so", ".S", ".mo", ".cxx",
 ];
-/// Texts that occur in tables of characters; a run of characters that contains one of them is no
-/// dictionary word.
+/// Texts that occur in tables of characters; a sequence of characters that contains one of them is
+/// not taken as a dictionary word.
 const TABLES: [&str; 5] = [
     "0123456789",
     "abcdefghij",
@@ -248,8 +250,8 @@ const TABLES: [&str; 5] = [
     "ABCDEFabcdef",
     "(null)",
 ];
-/// Beginnings of the C library's short messages about errors and signals, which are no dictionary
-/// words.
+/// Beginnings of the C library's short messages about errors and signals; such a message is not
+/// taken as a dictionary word.
 const MESSAGES: [&str; 10] = [
     "Success",
     "Unknown ",

@@ -11,8 +11,8 @@ use crate::{input::memory_file, observe::image::Hook};
 
 /// Maximum number of comparisons in the history of one run.
 const KEPT: usize = 256;
-/// Maximum number of comparisons that are kept of one address in the code, so that a loop does not
-/// displace all comparisons made before it.
+/// Maximum number of comparisons made at one address in the code that are kept, so that a loop does
+/// not displace all comparisons made before it.
 const KEPT_OF_A_SITE: usize = 16;
 const MOST_SITES: usize = 1 << 16;
 
@@ -142,8 +142,8 @@ impl ComparisonRing {
         self.left = MOST;
     }
 
-    /// Appends to `history` the comparisons that were written to the ring since the last call.
-    /// Incomplete and invalid pairs of operands are skipped.
+    /// Appends to `history` the comparisons that were written to the ring since this function was
+    /// last called. Incomplete and invalid pairs of operands are skipped.
     pub(crate) fn drain(&mut self, history: &mut History) {
         let mut taken = [0; 8];
         if self.file.read_exact_at(&mut taken, TAKEN_AT).is_err() {

@@ -169,8 +169,9 @@ pub(crate) enum HookKind {
     Compare { width: usize, constant: bool },
     /// A callback for a `switch` statement: it gets the value and the list of cases.
     Switch,
-    /// A hook, of this name, by which a sanitizer reports a call of a comparing function to
-    /// libFuzzer. It can be observed only by a jump, not by a breakpoint.
+    /// A function of this name that a sanitizer calls to report a comparison by a library function,
+    /// such as `memcmp`, to libFuzzer. It can be observed only by a jump that replaces its start,
+    /// not by a breakpoint.
     Function(&'static str),
 }
 

@@ -8,8 +8,8 @@
 //! 2. **Callbacks** of `-fsanitize-coverage=trace-cmp`. The same library defines them; where the
 //!    program defines its own, the library writes a jump over their first instructions.
 //! 3. **Instructions** of unmodified programs, on x86-64: breakpoints on each `cmp` of the main
-//!    executable. This works for static programs, too. A harness with callbacks is observed by
-//!    these and by functions only.
+//!    executable. This works for static programs, too. A harness with callbacks is observed by its
+//!    callbacks and by functions only.
 //!
 //! All limits are counts, never times, so that equal runs of a target have equal observations.
 
@@ -101,10 +101,10 @@ impl Sources {
     }
 }
 
-/// Starts `target` with its comparisons observed, run as `way` runs it. `None` if nothing can be
-/// observed, for example of a script, or of a static program on a processor other than x86-64.
-/// `freshness`: whether each run has a new process, as all ways but `harness` always do it.
-/// Fails when the program is missing or cannot be executed.
+/// Starts `target`, run by the method of execution `way`, with its comparisons observed. `None` if
+/// nothing can be observed, for example of a script, or of a static program on a processor other
+/// than x86-64. `freshness`: whether each run has a new process; by all methods except `harness`,
+/// each run always has one. Fails when the program is missing or cannot be executed.
 pub fn start(
     target: &Target,
     way: Way,

@@ -62,8 +62,8 @@ pub(crate) struct Handover {
 
 impl SandboxPolicy {
     /// Returns the sandbox policy for a target, by what this system supports; `None` without a
-    /// sandbox. `role` says what the launched process becomes: AFL++'s servers are spared parts
-    /// that they could not work with.
+    /// sandbox. `role` says what the launched process becomes: parts that AFL++'s servers could not
+    /// work with are left out for them.
     pub(crate) fn of(sandbox: Sandbox, role: &Role) -> Option<SandboxPolicy> {
         if sandbox.is_off() {
             return None;

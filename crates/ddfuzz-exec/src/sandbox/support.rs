@@ -12,8 +12,8 @@ use crate::{private_dir::PrivateDir, sandbox::landlock};
 pub(crate) enum SandboxPart {
     User,
     Mount,
-    /// In a mount namespace, all files but some directories are read-only. Unsupported before Linux
-    /// 5.12 and in some containers.
+    /// In a mount namespace, all files are read-only, except in some directories. Unsupported
+    /// before Linux 5.12 and in some containers.
     ReadOnly,
     Pid,
     Net,
@@ -35,7 +35,7 @@ impl SandboxPart {
     ];
 
     /// Returns three facts on this part of the sandbox: its name in the launcher's output, its name
-    /// for users, and its `clone` flag (0 if it is no namespace).
+    /// for users, and its `clone` flag (0 if it is not a namespace).
     fn row(self) -> (&'static str, &'static str, i32) {
         match self {
             SandboxPart::User => ("user", "user namespace", libc::CLONE_NEWUSER),
@@ -57,8 +57,8 @@ impl SandboxPart {
         self.row().1
     }
 
-    /// Returns the flag of `clone` that creates the namespace; 0 if the part of the sandbox is no
-    /// namespace.
+    /// Returns the flag of `clone` that creates the namespace; 0 if the part of the sandbox is not
+    /// a namespace.
     pub(crate) fn flag(self) -> i32 {
         self.row().2
     }

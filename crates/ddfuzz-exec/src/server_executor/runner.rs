@@ -12,8 +12,8 @@ use crate::{Ended, ExecError, Limits, Run, retry};
 
 impl ServerExecutor {
     /// Runs the first of `inputs`, and as many of those after it as one request takes, in the
-    /// runner (the process that makes many runs), and returns the results. A last run that did not
-    /// end by an exit does not count: a fork makes it again.
+    /// runner (the process that makes many runs), and returns the results. If the last of these
+    /// runs did not end by an exit, it does not count, and a fork of the server makes it again.
     pub(super) fn run_restored(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         let answer = retry::run(self, inputs)?;
         (self.forked, self.refused) = (answer.forked, answer.refused);
@@ -67,7 +67,7 @@ impl ServerExecutor {
 
     /// Returns the limits for the runs of the next request. If a single process makes many runs
     /// (the runner), their time limits are shorter than the target's; a run that exceeds them is
-    /// made again elsewhere.
+    /// made again by a fork of the server.
     pub(super) fn request_limits(&self) -> Limits {
         match &self.input_channel {
             InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {
@@ -118,8 +118,8 @@ impl ServerExecutor {
         self.resolve_doubt(0, input, run)
     }
 
-    /// Sets whether the target's stdout and stderr are captured from the program's start. If not,
-    /// they lead to /dev/null up to the fork point, which a program can notice.
+    /// Sets whether the target's stdout and stderr are captured from the program's start. If `on`
+    /// is false, they lead to /dev/null up to the fork point, which a program can notice.
     pub(crate) fn capture_all(&mut self, on: bool) -> io::Result<()> {
         let stdout = self.capture.as_ref().filter(|_| on);
         let stdout = stdout.map(|capture| capture.stdout.writer().try_clone());

@@ -15,8 +15,8 @@ use crate::terminal::blocked_call::goes_on_by_itself;
 use crate::terminal::{Stroke, strokes};
 use crate::{proc_tree, terminal::pty::Pty};
 
-/// The byte that the end-of-file key (^D) sends; a terminal in line mode ends the program's input
-/// by it.
+/// The byte that the end-of-file key (^D) sends; it ends the program's input if the terminal is in
+/// line mode.
 const END_OF_FILE: &[u8] = b"\x04";
 /// CPU time that a program may spend on one key at its terminal before the next one is typed.
 const WORK: Duration = Duration::from_millis(200);

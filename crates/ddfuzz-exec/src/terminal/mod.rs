@@ -15,7 +15,7 @@ use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, termina
 /// Time by which each key extends the wall limit of a run at a terminal: a program may sleep after
 /// each key.
 const TIME_PER_KEY: Duration = Duration::from_millis(50);
-/// Limit on the wall time of a run at a terminal, at which any longer limit is cut.
+/// Longest limit on the wall time of a run at a terminal; any longer limit is replaced by this one.
 const LONGEST: Duration = Duration::from_secs(1 << 20);
 /// Number of end-of-file keys (^D) that are typed at the end of a run, after the input and the keys
 /// that end the program.
@@ -88,7 +88,7 @@ impl Console {
     }
 
     /// Stops the thread that types at the terminal after the run has ended, and stores its results:
-    /// the run's output, and whether it hung up the terminal.
+    /// the run's output, and whether the thread hung up the terminal.
     pub(crate) fn finish(&mut self) {
         if let Some(TypingThread { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before

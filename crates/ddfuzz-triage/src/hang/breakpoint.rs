@@ -1,5 +1,5 @@
 //! Detects that a call returns: by a hardware watchpoint on its return address, else by a
-//! breakpoint where it returns to.
+//! breakpoint at the code to which it returns.
 //!
 //! The watchpoint distinguishes one call of a recursive function from the others, sees exceptions
 //! and `longjmp`, and slows down nothing else. The breakpoint is used where no watchpoint can be
@@ -14,8 +14,8 @@ use crate::unwind::Place;
 
 #[cfg(target_arch = "x86_64")]
 mod processor {
-    /// The breakpoint instruction of x86-64: its machine code, and by how many bytes the program
-    /// counter is after the start of the instruction when the thread has stopped at it.
+    /// The breakpoint instruction of x86-64: its machine code, and how many bytes behind its start
+    /// the program counter is when a thread has stopped at it.
     pub const BREAKPOINT: (&[u8], u64) = (&[0xcc], 1);
     /// Distance in bytes from the stack slot with a call's return address up to the stack pointer
     /// that the caller has after the call.
@@ -28,8 +28,8 @@ mod processor {
 
 #[cfg(target_arch = "aarch64")]
 mod processor {
-    /// The breakpoint instruction of AArch64: its machine code, and by how many bytes the program
-    /// counter is after the start of the instruction when the thread has stopped at it.
+    /// The breakpoint instruction of AArch64: its machine code, and how many bytes behind its start
+    /// the program counter is when a thread has stopped at it.
     pub const BREAKPOINT: (&[u8], u64) = (&[0x00, 0x00, 0x20, 0xd4], 0);
 
     pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
@@ -107,8 +107,8 @@ impl Breakpoint {
         self.write(tid, instruction)
     }
 
-    /// Writes the bytes `code` at the breakpoint's address, by the stopped thread `tid`; the bytes
-    /// after them stay as they are.
+    /// Writes the bytes `code` at the breakpoint's address, into the process of the stopped thread
+    /// `tid`; the bytes after them stay as they are.
     fn write(&self, tid: Pid, code: &[u8]) -> nix::Result<()> {
         let at = self.place.pc as ptrace::AddressType;
         let mut bytes = ptrace::read(tid, at)?.to_ne_bytes();
@@ -123,8 +123,8 @@ impl Breakpoint {
         Registers::of(tid).is_ok_and(|registers| registers.sp >= self.place.sp)
     }
 
-    /// Removes the breakpoint instruction from the code, by the stopped thread `tid`, and restores
-    /// the original bytes.
+    /// Removes the breakpoint instruction from the code of the process of the stopped thread `tid`,
+    /// and restores the original bytes.
     pub fn lift(&self, tid: Pid) {
         let (instruction, _) = processor::BREAKPOINT;
         // A thread that was killed meanwhile has no code any more.
@@ -157,7 +157,8 @@ fn pc_of(registers: &libc::user_regs_struct) -> u64 {
 }
 
 /// Sets a hardware watchpoint, in the stopped thread `tid`, on the stack slot with the return
-/// address of a call whose caller continues at `place`; if that is `None`, removes the watchpoint.
+/// address of a call whose caller continues at `place`; if `place` is `None`, removes the
+/// watchpoint.
 #[cfg(target_arch = "x86_64")]
 fn watch(tid: Pid, place: Option<Place>) -> nix::Result<()> {
     /// Value of the x86 debug register 7 that enables watchpoint 0 for the thread, for reads and

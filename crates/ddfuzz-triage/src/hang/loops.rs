@@ -1,7 +1,7 @@
 //! The loops of a function, read from its machine code, with or without symbols.
 //!
-//! An optimizing compiler inlines much into one function, up to a whole parser. Which of its loops
-//! does not end distinguishes the hangs in it.
+//! An optimizing compiler inlines much into one function, up to a whole parser. Hangs in such a
+//! function are distinguished by which of its loops does not end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::hang::stack::Level;
 use crate::instruction::{Goes, branches};
 use crate::memory::Memory;
 
-/// Maximum length in bytes of a function in whose machine code loops are searched.
+/// Maximum length in bytes of a function in whose machine code loops are searched for.
 const LONGEST: u64 = 256 << 10;
 /// Maximum nesting depth of the loops that are found in a function's machine code.
 const DEEPEST: usize = 32;
@@ -124,7 +124,7 @@ impl Loops {
 
 /// Splits the machine code of a function, which begins at the address `start`, into basic blocks.
 /// Returns, for each block by its start address, the start addresses of its successors. A jump
-/// through a table may go to any block that has no other predecessor.
+/// through a table is taken to lead to each block that has no other predecessor.
 fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     let end = start + code.len() as u64;
     let inside = |at: &u64| (start..end).contains(at);

@@ -105,8 +105,8 @@ pub(crate) struct CutOffRequest {
 }
 
 impl CutOffRequest {
-    /// Creates a request to interrupt a run, which can be made later. `memory`: limit on the
-    /// resident memory of each process of the run, in bytes.
+    /// Creates a request to interrupt a run, which the watchdog may make later. `memory`: limit on
+    /// the resident memory of each process of the run, in bytes.
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),
@@ -149,8 +149,8 @@ impl CutOffRequest {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Returns the reason for which the watchdog asked to interrupt the run, also if the tracer has
-    /// obeyed already; `None` if it has not asked.
+    /// Returns the reason for which the watchdog asked to interrupt the run, even if the tracing
+    /// thread has taken the request already; `None` if the watchdog has not asked.
     pub(crate) fn given(&self) -> Option<Cut> {
         decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }
@@ -188,14 +188,14 @@ impl Tracer<'_> {
     /// Changes the event in `crash`, the snapshot of a crash of the process `process`, to "out of
     /// memory" if that process uses more memory than its limit: an allocation has then failed, and
     /// the program has given up. Whether the watchdog interrupts such a run before it crashes is
-    /// chance.
+    /// chance, and must not change the event.
     pub(crate) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
         if resident_memory(process) > self.request.memory() {
             crash.event = Event::OutOfMemory;
         }
     }
 
-    /// Returns a thread of that process of the run which has the most resident memory: the one that
+    /// Returns a thread of the process with the most resident memory in the run: the thread that
     /// uses the processor, else the first one. `None` if all threads of the run have ended.
     fn largest_running_thread(&mut self) -> nix::Result<Option<Pid>> {
         let threads = self.threads.threads();
@@ -214,9 +214,9 @@ impl Tracer<'_> {
 
 /// Returns the index of the stack frame that identifies a hang. `level` is the index of the
 /// innermost call that does not return, and mostly the result. If the function of that call is also
-/// called inside of it, the whole recursion takes so long (backtracking), and which of its calls
-/// does not return is chance. Then the result is the index of the outermost call of any function in
-/// the recursion.
+/// called inside of it, the whole recursion takes long (backtracking), and which of its calls does
+/// not return is chance. Then the result is the index of the outermost call of any function in the
+/// recursion.
 fn outermost(stack: &Stack, level: usize) -> usize {
     let levels = &stack.levels;
     let Some(function) = levels.get(level).and_then(|level| level.function()) else {

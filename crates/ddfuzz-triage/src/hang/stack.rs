@@ -18,8 +18,8 @@ use crate::unwind::{Place, Step, WalkStart, walk_up_to};
 /// recursion as a whole.
 const MOST: usize = 4096;
 
-/// Of a hanging thread's stack, a crash record keeps at most this many of the calls that are inside
-/// the call that does not return.
+/// Maximum number of calls, inside the call that does not return, that the crash record of a hang
+/// keeps.
 const INSIDE: usize = 32;
 
 /// One active call on the stack of a thread: a stack frame.
@@ -49,9 +49,9 @@ impl Level {
     }
 
     /// Sets a breakpoint at the address `pc` in the function that this call executes, in the
-    /// process of the stopped thread `tid`, and returns it. It remembers the stack pointer of this
-    /// call, by which deeper calls of the same function are told from it. `None` where it cannot be
-    /// set.
+    /// process of the stopped thread `tid`, and returns it. The breakpoint keeps the stack pointer
+    /// of this call, which distinguishes the call from deeper calls of the same function. `None`
+    /// where it cannot be set.
     pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {
         let place = Place { pc, ..self.place };
         Breakpoint::plant(tid, place).ok()

@@ -15,15 +15,15 @@ use crate::hang::threads::{ActiveTime, Scheduled, StoppedThread};
 use crate::snapshot::{End, Endless, Event, Snapshot};
 use ddfuzz_exec::tracing::resume;
 
-/// Time in which a call must return, or it counts as endless when the cause of a hang is searched.
-/// Time in which the thread waits for a processor does not count.
+/// Time in which a call must return when the cause of a hang is searched for; otherwise the call
+/// counts as endless. Time in which the thread waits for a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
 /// A hanging thread counts as waiting, not as running, if it uses less CPU time than [`RETURNS`]
 /// divided by this number while the call that does not return is searched for.
 const WAITING_DIVISOR: u32 = 8;
-/// Time in which a call must return in a run that exceeded its memory limit, or it counts as
-/// endless: long compared to one memory allocation, short enough not to exhaust the machine's
-/// memory.
+/// Time in which a call must return when the cause of an exceeded memory limit is searched for;
+/// otherwise the call counts as endless. The time is long compared to one memory allocation, and
+/// short enough not to exhaust the machine's memory.
 pub(super) const EATING: Duration = Duration::from_millis(10);
 /// Maximum time of the search for the call that does not return, without time in which the thread
 /// waits for a processor.
@@ -34,9 +34,9 @@ const HOPS: usize = 40;
 /// Maximum number of times that deeper calls of the same function may hit the breakpoint at which a
 /// call's return is detected; after that, the call counts as endless, because each hit takes long.
 const PASSES: u32 = 500;
-/// If this many times a deeper call of the same function has left the loop, whose exits have
-/// breakpoints, the breakpoints are removed: so recursive a function is not identified by one of
-/// its loops.
+/// Number of times that deeper calls of the same function may leave the watched loop, at whose
+/// exits breakpoints are. Then the breakpoints are removed: a function with so much recursion is
+/// not identified by one of its loops.
 const STRAYS: u32 = 100;
 /// Maximum number of attempts to read the whole stack of a hanging thread.
 const READINGS: u32 = 5;
@@ -61,8 +61,8 @@ enum WaitResult {
 /// test).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
-    /// Time in which a call must return, or it counts as endless. Time in which the thread waits
-    /// for a processor does not count.
+    /// Time in which a call must return; otherwise it counts as endless. Time in which the thread
+    /// waits for a processor does not count.
     pub returns: Duration,
     /// Whether the search looks not only for the call that does not return, but also for the loop
     /// in its function that does not end.
@@ -88,7 +88,8 @@ struct Waiting<'t> {
     tid: Pid,
     process: Pid,
     trap: &'t Trap,
-    /// Breakpoints at the exits of the loop whose end is waited for; empty if none is.
+    /// Breakpoints at the exits of the loop whose end is waited for; empty if only the return of a
+    /// call is waited for.
     exits: Vec<Breakpoint>,
     /// Other threads of the process that hit a breakpoint and stay stopped until the wait is over.
     held: Vec<Pid>,
@@ -111,9 +112,9 @@ enum TrapHit {
 
 impl Tracer<'_> {
     /// Returns a snapshot that identifies a hang in which all threads sleep: the stack of the
-    /// thread for which the others wait. `None` if the run ended too early. `slept_at` has the
-    /// thread that the watchdog interrupted, and its stack at that moment, which is used if it is
-    /// this thread.
+    /// thread for which the others wait. `None` if the run ended too early. `slept_at`: the thread
+    /// that the watchdog interrupted, and its stack at that moment, which is used if that thread is
+    /// the one that the others wait for.
     pub(super) fn name_sleeping_hang(
         &mut self,
         slept_at: Option<(Pid, Stack)>,
@@ -333,9 +334,9 @@ impl Tracer<'_> {
         Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Handles a stop of the thread `thread` with the wait status `status`, while a call is awaited
-    /// to return or a loop to end (`waiting`). Returns which of the two has happened, if the stop
-    /// shows it; else resumes the thread and returns `None`.
+    /// Handles a stop of the thread `thread` with the wait status `status`, while the return of a
+    /// call or the end of a loop is awaited (`waiting`). Returns which of the two has happened, if
+    /// the stop shows it; else resumes the thread and returns `None`.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap
@@ -431,10 +432,10 @@ impl Waiting<'_> {
         all.find(|it| it.was_met(thread)).copied()
     }
 
-    /// Handles a hit of `breakpoint` by the thread `thread`. Returns [`TrapHit`] if the hit shows
-    /// that the awaited call has returned, or that its loop was left; else `None`, and the thread
-    /// is resumed. Only another thread of the same process stays stopped, as it could not run on
-    /// without removing the breakpoint.
+    /// Handles a hit of `breakpoint` by the thread `thread` of the process `process`. Returns
+    /// [`TrapHit`] if the hit shows that the awaited call has returned, or that its loop was left.
+    /// Otherwise resumes the thread and returns `None`. A thread of the same process that does not
+    /// make the awaited call stays stopped: to run on, it would need the breakpoint removed.
     fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {

@@ -12,19 +12,19 @@ use crate::capture::Tracer;
 use ddfuzz_exec::proc_text;
 use ddfuzz_exec::tracing::{poll, resume};
 
-/// CPU time from which on a thread counts as running, when the hanging thread of a run is searched
-/// by observing all threads for a while.
+/// Minimum CPU time with which a thread counts as running, when all threads of a run are observed
+/// for a while to find the one that hangs.
 const TELLING: Duration = Duration::from_millis(20);
-/// When all threads of a hanging process are observed for a while to find the one that hangs, a
-/// thread that has used less CPU time than this counts as idle.
+/// CPU time below which a thread counts as idle, when all threads of a run are observed for a while
+/// to find the one that hangs.
 const NOTHING: Duration = Duration::from_millis(2);
 /// Maximum wall time for which the CPU time of a run's threads is observed to find the one that
 /// hangs.
 const LONGEST: Duration = Duration::from_millis(300);
 /// Wall time after which the search for a running thread ends if no thread has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
-/// A thread counts as running if it has used at least the CPU time of the busiest thread divided by
-/// this number.
+/// Divisor of the CPU time of the busiest thread: a thread that has used at least the quotient
+/// counts as running.
 const RUNNING_DIVISOR: u32 = 4;
 /// Maximum length of a chain of threads, each of which waits for the next, that is followed to find
 /// the hanging thread.
@@ -178,8 +178,8 @@ impl Tracer<'_> {
     /// the meantime.
     ///
     /// # Errors
-    /// `ESRCH` where the thread is gone, `ECHILD` where all are, `ETIMEDOUT` where it does not
-    /// stop.
+    /// `ESRCH` where the thread is gone, `ECHILD` where all threads of the run are gone,
+    /// `ETIMEDOUT` where it does not stop.
     pub(super) fn halt(&mut self, tid: Pid) -> nix::Result<StoppedThread> {
         ptrace::interrupt(tid)?;
         let began = Instant::now();
@@ -299,7 +299,7 @@ impl ActiveTime {
     }
 
     /// Continues the measurement after the tracer has stopped the thread; the time since the last
-    /// look does not count.
+    /// call of `look` does not count.
     pub fn go_on(&mut self) {
         (self.before, self.looked) = (Scheduled::of(self.tid), Instant::now());
     }

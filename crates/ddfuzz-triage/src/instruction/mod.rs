@@ -15,8 +15,7 @@ use super::fault::Access;
 /// Maximum length of a machine instruction, in bytes.
 pub(crate) const LONGEST: usize = 16;
 
-/// Where the start-up code of a program gets the address of `main` from, which it passes to the C
-/// library.
+/// Where the start-up code of a program gets the address of `main`, to pass it to the C library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum MainArgument {
@@ -65,7 +64,8 @@ impl Goes {
     }
 }
 
-/// A branch instruction: one that may transfer control elsewhere, other than a call.
+/// A branch instruction: any instruction except a call that may transfer control, such as a jump or
+/// a return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
     /// Address of the branch instruction.

@@ -86,8 +86,8 @@ pub(crate) fn is_return(code: &[u8]) -> bool {
 }
 
 /// Checks whether the instruction at the program counter, with which `code` begins, is an indirect
-/// call or jump to a non-canonical address, at which the processor faults on the instruction
-/// itself. False where the target is unknown.
+/// call or jump to a non-canonical address; the processor faults on such an instruction itself,
+/// before control arrives at the address. False where the target is unknown.
 pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn Memory) -> bool {
     let Some(instruction) = decode(code, registers.pc) else {
         return false;
@@ -147,7 +147,7 @@ pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
 }
 
 /// Returns the address of the memory slot through which the linkage stub (PLT entry) at `address`
-/// jumps; `None` for code that is no such stub.
+/// jumps; `None` if there is no such stub at `address`.
 pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     decoder
@@ -163,7 +163,8 @@ pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
 /// Checks by its machine code whether a function can only end the program (`die`): it makes a call
 /// (to print the message) and a second one that does not return. It has no return, no jump out of
 /// the function or through a pointer, and, unless `loops` is set, no backward jump. A function with
-/// a single call could be the remainder of one that the compiler inlined into its callers.
+/// a single call does not count: it could be the remainder of a function whose rest the compiler
+/// inlined into its callers.
 pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
     let end = address.wrapping_add(code.len() as u64);
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
@@ -222,8 +223,9 @@ pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     branches
 }
 
-/// Checks whether the machine code `code` begins with a jump (no call) through a pointer. A jump
-/// pushes no return address, so the one on top of the stack is that of the function that jumps.
+/// Checks whether the machine code `code` begins with a jump (not a call) through a pointer. A jump
+/// pushes no return address, so the return address on top of the stack is that of the function that
+/// jumps.
 pub(crate) fn jumps_by_pointer(code: &[u8]) -> bool {
     decode(code, 0)
         .is_some_and(|instruction| instruction.flow_control() == FlowControl::IndirectBranch)

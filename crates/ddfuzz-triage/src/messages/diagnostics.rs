@@ -140,8 +140,8 @@ const LINES: usize = 16;
 const LINE: usize = 400;
 /// Maximum number of characters of a whole message about a crash that people are shown.
 const LONGEST: usize = 2000;
-/// Number of lines at the end of stderr, blank ones not counted, in which an error message is
-/// searched.
+/// Number of lines at the end of stderr, not counting blank ones, in which an error message is
+/// searched for.
 const LAST: usize = 8;
 
 /// Words in lower case that mark a line of stderr as an error message.

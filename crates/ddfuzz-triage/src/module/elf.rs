@@ -54,8 +54,8 @@ pub(crate) fn build_id(file: &[u8]) -> Option<Arc<str>> {
 }
 
 /// Returns true if the source file names in a program's debug information can be found in the file
-/// as they are: it has a table of source lines, and neither that nor its table of names is
-/// compressed.
+/// as they are: the file has a table of source lines, and neither this table nor the table of its
+/// names is compressed.
 pub(crate) fn has_plain_lines(file: &[u8]) -> bool {
     let Ok(elf) = ElfFile64::<Endianness, _>::parse(file) else {
         return false;
@@ -114,9 +114,9 @@ fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Unwind
     tables_by_segment(elf)
 }
 
-/// Reads the unwind tables of an ELF file that has no section headers, with the help of its segment
-/// `PT_GNU_EH_FRAME`: that segment is the index of the tables and points to them; they end, at the
-/// latest, where the segment that contains them ends. `None` where there are none.
+/// Reads the unwind tables of an ELF file that has no section headers. Its segment
+/// `PT_GNU_EH_FRAME` is the index of the tables, and points to them. The tables end, at the latest,
+/// where the segment that contains them ends. `None` where there are none.
 fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
     let (endian, data) = (elf.endian(), elf.data());
@@ -203,8 +203,9 @@ fn read_symbols<'data, R: ReadRef<'data>>(
 }
 
 /// Finds the memory slots of an ELF file into which the loader writes the addresses of imported
-/// functions, and stores them in `module`, each with the function's name. Returns the address in
-/// the file itself that the loader writes into the slot `wanted`; `None` if it writes none there.
+/// functions, and stores them in `module`, each with the function's name. Returns the address of a
+/// part of this same file that the loader writes into the slot at the address `wanted`; `None` if
+/// it writes no such address.
 fn read_slots<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,

@@ -52,7 +52,7 @@ pub(crate) struct Module {
     /// Names and addresses of the functions that the ELF file exports.
     pub exports: Names,
     /// Names and addresses of the runtime functions (C library, sanitizer) that are linked into
-    /// this file, and of the functions that the user wants to be ignored like those.
+    /// this file, and of the functions that the user wants keys to ignore like runtime functions.
     pub linked: Names,
     /// Start and end address of each function in the symbol table of the ELF file, for functions
     /// that have no unwind table entry.
@@ -126,10 +126,10 @@ impl Module {
 }
 
 /// Returns the start of the function that contains `address` in an ELF file; `None` where the file
-/// is not a 64-bit ELF file or does not tell.
+/// is not a 64-bit ELF file or does not show where the function starts.
 ///
-/// The file is parsed as triage parses the modules of a process. For tools and for fuzzing: ELF
-/// files are hostile input.
+/// The file is parsed as triage parses the modules of a process. This function serves tools, and
+/// fuzzing of the parser: ELF files are hostile input.
 pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
     Module::parse(image, false, &[])?.function_start(address)
 }
@@ -184,7 +184,8 @@ impl UnwindTables {
     }
 
     /// Checks the index `.eh_frame_hdr`: returns `Some` if it is sorted and points into
-    /// `.eh_frame`, else `None`. Without that, the subtractions of `gimli` overflow.
+    /// `.eh_frame`, else `None`. In an index that fails this check, the subtractions of `gimli`
+    /// would overflow.
     fn has_sound_header(&self) -> Option<()> {
         let bases = self.bases();
         let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);

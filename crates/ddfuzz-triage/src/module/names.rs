@@ -15,46 +15,49 @@ pub(crate) struct NamedRange {
     pub name: Arc<str>,
 }
 
-/// Function names with their ranges of addresses, searchable by address.
+/// A table of function names with their ranges of addresses, searchable by address.
 ///
-/// Few of them are ever asked for, so they are sorted at the first question, and a name that has to
-/// be demangled before it counts is so when a question comes to it.
+/// Few names are ever looked up. So the table is sorted at the first look-up, and whether a mangled
+/// name belongs into the table is decided only when a look-up comes to it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// All names, one behind the other.
+    /// All names of functions in the table, one after the other.
     texts: String,
     places: Vec<Place>,
     order: OnceLock<Order>,
 }
 
-/// One function in a table of names.
+/// One function in the table of names.
 #[derive(Clone, Debug)]
 struct Place {
     start: u64,
     end: u64,
-    /// Where the name begins in the table's text, and its length in bytes.
+    /// Where the function's name begins in `texts` of the table, and its length, both in bytes.
     name: (usize, usize),
-    /// Whether the function belongs into the table; empty while this is not decided.
+    /// Whether the function belongs into the table; empty until a look-up decides it.
     counts: OnceLock<bool>,
 }
 
-/// The order in which the places of a table are searched.
+/// The functions of a table of names, in the order in which they are searched.
 #[derive(Clone, Debug)]
 struct Order {
-    /// Indices of the places, ascending by start address. Of several at one address the plainest
-    /// name comes first: fewest leading underscores, then shortest, then first in the alphabet.
+    /// Indices into the table's `places`, ascending by start address. Of several functions with one
+    /// start, that with the plainest name comes first: fewest leading underscores, then shortest,
+    /// then first in the alphabet.
     sorted: Vec<usize>,
-    /// For each of them, the greatest end address of it and all before it.
+    /// For each item of `sorted`, the greatest end address of its function and of all functions
+    /// before it.
     reach: Vec<u64>,
 }
 
 impl Names {
-    /// Adds a function that belongs into the table.
+    /// Adds a function that certainly belongs into the table; `size` is in bytes.
     pub(crate) fn add(&mut self, start: u64, size: u64, name: &str) {
         self.push(start, size, name, OnceLock::from(true));
     }
 
-    /// Adds a function that belongs into the table if its name is one of a runtime.
+    /// Adds a function that belongs into the table only if its name is that of a runtime function
+    /// (C library, sanitizer …). For a mangled name, this is decided at a later look-up.
     pub(crate) fn add_if_runtime(&mut self, start: u64, size: u64, name: &str) {
         if !name.starts_with("_ZN") && !name.starts_with("_R") {
             if is_runtime_symbol(name) {
@@ -141,9 +144,10 @@ impl Names {
         found.filter(|(end, _)| address < *end)
     }
 
-    /// Returns the function that starts nearest to `address`, at or below it, with its end: the
-    /// plainest of those with this start, and the greatest of their ends. Functions that reach no
-    /// further than `goes_on` allows, with all that start before them, are not looked at.
+    /// Returns the function that starts nearest to `address`, at or below it, with its end. Of
+    /// several functions with this start, returns the one with the plainest name, and the greatest
+    /// of their ends. The search stops, and `None` is returned, at a function for which `goes_on`
+    /// returns false, given the greatest end of this function and all before it.
     fn find(&self, address: u64, goes_on: impl Fn(u64) -> bool) -> Option<(u64, &Place)> {
         let order = self.order();
         let place = |at: usize| &self.places[order.sorted[at]];
@@ -169,7 +173,8 @@ impl Names {
 mod tests {
     use super::*;
 
-    /// The functions of a runtime alone, as a table that decides at once has them.
+    /// Returns a table of the runtime functions among `functions`, in which it is decided at once
+    /// whether each name belongs into the table.
     fn decided(functions: &[(u64, u64, &str)]) -> Names {
         let mut names = Names::default();
         for (start, size, name) in functions {

@@ -38,8 +38,8 @@ pub(super) struct Facts {
     shared: Option<(PathBuf, Vec<u8>)>,
 }
 
-/// Reads which debug information the ELF file at `path` contains and refers to; `None` if it is no
-/// ELF file.
+/// Reads which debug information the ELF file at `path` contains and refers to; `None` if it is not
+/// an ELF file.
 pub(super) fn facts(path: &Path) -> Option<Facts> {
     let file = File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
@@ -67,7 +67,7 @@ fn facts_of<'data, R: ReadRef<'data>>(data: R) -> Option<Facts> {
     })
 }
 
-/// The folders in which separately installed debug files are searched.
+/// The folders in which separately installed debug files are searched for.
 #[derive(Debug)]
 pub(super) struct DebugFiles {
     roots: Vec<PathBuf>,
@@ -76,8 +76,8 @@ pub(super) struct DebugFiles {
 }
 
 impl DebugFiles {
-    /// Returns the folders in which debug files are searched by default: the distribution's folder
-    /// and the cache of debuginfod. Nothing is downloaded.
+    /// Returns the folders in which debug files are searched for by default: the distribution's
+    /// folder and the cache of debuginfod. Nothing is downloaded.
     pub(super) fn installed() -> DebugFiles {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = folder("XDG_CACHE_HOME")
@@ -101,9 +101,9 @@ impl DebugFiles {
         DebugFiles { roots, fetched }
     }
 
-    /// Finds the file with debug information of the program at `path` that is installed apart from
-    /// the program and is of the same build; `None` where there is none. `program` has the build id
-    /// and the link to such a file in the program's own file.
+    /// Returns the path of the separately installed debug file of the program at `path`, of the
+    /// same build as the program, as far as build ids tell; `None` where there is none. `program`:
+    /// what the program's own file says about debug files, such as its build id.
     pub(super) fn of(&self, path: &Path, program: &Facts) -> Option<PathBuf> {
         let by_id = program.build_id.as_deref().map(|id| self.by_build_id(id));
         let by_link = program.link.as_deref().map(|link| self.by_link(path, link));
@@ -119,7 +119,7 @@ impl DebugFiles {
     }
 
     /// Returns the path of the file with the debug information that the file at `path` shares with
-    /// other programs; `None` where it shares none, or that file is missing.
+    /// other programs; `None` if it shares none, or the shared file is missing.
     pub(super) fn shared_part_of(&self, path: &Path) -> Option<PathBuf> {
         let (link, id) = facts(path)?.shared?;
         let beside = path.parent()?.join(link);
@@ -144,8 +144,8 @@ impl DebugFiles {
     }
 
     /// Returns the paths at which the debug file `link`, which the program at `path` names in
-    /// `.gnu_debuglink`, may be: in the program's folder, in `.debug` there, and below the search
-    /// folders at the program's path.
+    /// `.gnu_debuglink`, may be: in the program's folder, in `.debug` there, and, at the program's
+    /// path, below each folder in which debug files are installed.
     fn by_link(&self, path: &Path, link: &Path) -> Vec<PathBuf> {
         // The name of a file: whoever writes a path there wants us to read something else.
         let (Some(name), Some(folder)) = (link.file_name(), path.parent()) else {

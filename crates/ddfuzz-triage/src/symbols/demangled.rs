@@ -1,5 +1,5 @@
 //! Names of functions as the source has them. Mangled names are hostile text: a short one can stand
-//! for a name of many megabytes, because it repeats types by number.
+//! for a name of many megabytes, because it can refer to earlier types by number.
 
 use std::fmt::{self, Write};
 
@@ -8,8 +8,8 @@ use crate::messages::cut;
 /// Maximum length in bytes of the name of a function.
 const LONGEST: usize = 16 << 10;
 
-/// Demangles the symbol name of a function, of any language (Rust, C++ …); other names, and those
-/// over 16 KiB when demangled, are returned as they are, cut to 16 KiB.
+/// Demangles the symbol name of a function, of any language (Rust, C++ …). A name that is not
+/// mangled, or is over 16 KiB when demangled, is returned as it is, cut to 16 KiB.
 pub fn demangle(symbol: &str) -> String {
     let mut name = Bounded::default();
     let is_whole = match rustc_demangle::try_demangle(symbol) {

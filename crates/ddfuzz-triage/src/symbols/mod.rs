@@ -49,21 +49,21 @@ pub struct Symbolizer {
     debug_files: DebugFiles,
     modules: HashMap<Version, Sources>,
     /// Cache of looked up code addresses: by module, offset, and whether separate debug files were
-    /// searched.
+    /// looked at.
     places: HashMap<(Version, u64, bool), Place>,
     /// Whether look-ups are turned off, so that all names and lines are unknown.
     is_off: bool,
 }
 
 impl Default for Symbolizer {
-    /// Creates a symbolizer that searches debug files where distributions install them.
+    /// Creates a symbolizer that searches for debug files where distributions install them.
     fn default() -> Symbolizer {
         Symbolizer::with_debug_files(DebugFiles::installed())
     }
 }
 
 impl Symbolizer {
-    /// Creates a symbolizer that searches debug files only in the folders `roots`, which are
+    /// Creates a symbolizer that searches for debug files only in the folders `roots`, which are
     /// structured like `/usr/lib/debug`.
     pub fn looking_in(roots: Vec<PathBuf>) -> Symbolizer {
         Symbolizer::with_debug_files(DebugFiles::in_folders(roots))
@@ -117,10 +117,10 @@ impl Symbolizer {
         }
     }
 
-    /// Changes names and source lines of the stack frame `frame` to those of the endless loop of a
-    /// hang, given by the start offsets `pieces` of its basic blocks: of the innermost function
-    /// that contains all of them, at its first line in the loop. Without debug information, the
-    /// frame stays as it is.
+    /// Changes names and source lines of the stack frame `frame` of a hang to those of its endless
+    /// loop: to the innermost function that contains all basic blocks of the loop (which start at
+    /// the offsets `pieces`), and that function's first source line in the loop. Without debug
+    /// information, the frame stays as it is.
     pub(crate) fn stand_in(&mut self, frame: &mut Frame, raw: &RawFrame, pieces: &[u64]) {
         let Some(path) = raw.path.as_ref().filter(|_| !self.is_off) else {
             return;
@@ -159,8 +159,8 @@ impl Symbolizer {
     }
 
     /// Returns the function names and source lines of the code at `offset` in the program or
-    /// library at `path`, also in a separately installed debug file if `apart` is set. It is not
-    /// set for runtimes (C library …), because their debug files are large.
+    /// library at `path`, also in a separately installed debug file if `apart` is set. `apart` is
+    /// not set for runtimes (C library …), because their debug files are large.
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
         // No code is there, and sums with such an offset would overflow.
         if self.is_off || offset > u64::MAX / 2 {
@@ -336,7 +336,7 @@ const NEAR: u64 = 1024;
 /// Finds a source line for the code address `offset`, to which the compiler gave the line 0.
 /// Returns the innermost of the functions `levels` at the address, with the line of the nearest
 /// instruction of the same call of that function; instructions before the address have precedence.
-/// `None` if there is none within [`NEAR`] bytes.
+/// `None` if there is no such instruction within [`NEAR`] bytes.
 fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
     let known = rows.ok()?.filter(|(.., location)| location.line.is_some());
@@ -351,8 +351,8 @@ fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
 }
 
 /// Returns the functions that contain all basic blocks of a loop (start offsets `pieces`),
-/// innermost first; the innermost one has its first source line in the loop. `None` where debug
-/// information names none.
+/// innermost first. The source line of the innermost function is its first line in the loop. `None`
+/// where debug information names no such function.
 fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
     let all = pieces.iter().map(|piece| levels_as_told(loader, *piece));
     // What the compiler makes up has no line, and may be counted to any of the functions.

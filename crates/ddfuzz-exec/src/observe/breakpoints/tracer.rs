@@ -304,9 +304,9 @@ impl<'a> Tracer<'a> {
         self.history.push(site, &left[..width], &right[..width]);
     }
 
-    /// Appends to the history the comparisons that the preloaded library has reported since the
-    /// last call. Called before a breakpoint's comparison is recorded, so that the history is in
-    /// the order in which the program compares.
+    /// Appends to the history the comparisons that the preloaded library has reported since this
+    /// function was last called. It is called before a breakpoint's comparison is recorded, so that
+    /// the history is in the order in which the program compares.
     fn drain(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.drain(self.history);

@@ -225,8 +225,8 @@ pub(super) fn word(text: &str) -> Option<String> {
     (!word.is_empty()).then(|| word.to_owned())
 }
 
-/// Returns the words of a text joined by dashes, without all characters other than letters and
-/// digits.
+/// Returns the words of a text joined by dashes; characters other than letters and digits are
+/// removed.
 fn dashed(text: &str) -> String {
     let words = text
         .split(|byte: char| !byte.is_ascii_alphanumeric())

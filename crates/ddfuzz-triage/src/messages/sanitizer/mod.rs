@@ -129,7 +129,7 @@ pub fn report(text: &[u8]) -> Option<Report> {
     reading.map(Reading::finish)
 }
 
-/// Which of the stacks in a sanitizer's report the frames that are parsed next belong to: of the
+/// The stack in a sanitizer's report to which the frames that are parsed next belong: that of the
 /// error, of the allocation, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -230,8 +230,8 @@ impl Reading {
         }
     }
 
-    /// Records the accessed object that a line of the report names. If several lines name one, such
-    /// as adjacent global variables, the object nearest to the access is kept.
+    /// Records the accessed object that a line of the report names. If several lines name an object
+    /// each, such as adjacent global variables, the object nearest to the access is kept.
     fn object(&mut self, said: ObjectLine) {
         let object = match said {
             ObjectLine::InFrame => return self.part = Part::Holder,
@@ -244,8 +244,8 @@ impl Reading {
     }
 
     /// Returns the kind of error that `line`, the summary at the end of a sanitizer's report,
-    /// names. `None` if the line is no summary, or if the first line of the report has already told
-    /// the kind.
+    /// names. `None` if the line is not a summary, or if the first line of the report has already
+    /// told the kind.
     fn summary(&self, line: &str) -> Option<String> {
         let rest = line.strip_prefix("SUMMARY: ").filter(|_| self.guessed)?;
         let (_, rest) = rest.split_once("Sanitizer: ")?;
@@ -350,7 +350,8 @@ fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
     Some((number, parse_frame(rest[end..].trim())))
 }
 
-/// The place of a stack frame outside all modules, in the format in which ddfuzz has frames printed.
+/// The text that stands for the module of a stack frame outside all modules, in the frame format
+/// that ddfuzz requests from sanitizers.
 const NO_MODULE: &str = "(<null>+0x0)";
 
 /// Parses a stack frame of a sanitizer's report, after its number:
