@@ -1,5 +1,5 @@
-//! The journal of `ddfuzz check` (`checks.jsonl`): a line for each group whose check came to
-//! another result than the one before.
+//! The journal of `ddfuzz check` (`checks.jsonl`): one line for each checked group whose result
+//! differs from that of the group's previous check.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct Checked {
     pub kind: Kind,
     /// First 12 hex digits of the major key, which identifies the checked group.
     pub major: String,
-    /// The verdict, its time, and the commit of the program.
+    /// The verdict on the group, the time of the check, and the commit of the program.
     #[serde(flatten)]
     pub result: LastCheck,
     /// Absolute path of the git repository that contains the checked program; absent without

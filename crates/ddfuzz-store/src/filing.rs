@@ -90,8 +90,8 @@ impl Store {
         self.record_build(&target, build)
     }
 
-    /// Decides whether the minimization result of the entry `id` is kept, if it was made with
-    /// another build than `build`, with which the entry's input fails. `checked` is the status that
+    /// Decides what becomes of the minimization result of the entry `id`, if the entry's input
+    /// fails with `build`, but the result was made with another build. `checked` is the status that
     /// the group got when it was checked with `build`. `Fixed` and `Other` mean that the check ran
     /// the result, which did not fail as before: the entry's minimization is archived. With any
     /// other status, the result stays and the group is recorded in `build` as one to check again.
@@ -381,7 +381,7 @@ impl Store {
     }
 }
 
-/// Removes a file, if it exists, and waits until that is on the device.
+/// Removes a file, if it exists, and waits until the removal is on the storage device.
 pub(super) fn remove(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -412,8 +412,8 @@ pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     key(a).cmp(&key(b))
 }
 
-/// Returns the crash record with invalid UTF-8 in the path of its origin replaced, because JSON
-/// cannot hold it.
+/// Returns the crash record with valid UTF-8 in the path of its origin (invalid bytes are
+/// replaced), because JSON cannot hold other text.
 pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
     match &crash.found {
         Some(Found::File { path, campaign }) if path.to_str().is_none() => {

@@ -25,8 +25,8 @@ use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 #[derive(Debug)]
 pub struct Store {
     pub(super) reader: Reader,
-    /// Hash of the program that runs now, as 64 hex digits, which [`Store::runs_build`] has set;
-    /// `None` if the program is the last build that is recorded.
+    /// Hash of the program that runs now, as 64 hex digits, set by [`Store::runs_build`]; `None` if
+    /// the program is the last recorded build.
     pub(super) running: Option<String>,
     pub(super) groups: BTreeMap<(Kind, String), GroupIndex>,
     pub(super) programs: BTreeMap<String, PathBuf>,
@@ -125,8 +125,8 @@ impl Store {
         self.move_what_never_fails()
     }
 
-    /// Moves to `flaky/` the crashes whose minimization found that they never fail again, for the
-    /// case that a writer was killed before it did so.
+    /// Moves to `flaky/` the crashes whose minimization found that they never fail again, in case
+    /// an earlier writer was killed before it moved them.
     fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
         for major in group::majors(self.reader.root(), Kind::Crash)? {
             for entry in self.reader.entries(Kind::Crash, &major)? {
@@ -143,15 +143,16 @@ impl Store {
         &self.reader
     }
 
-    /// Returns the content of the output directory's campaign file (`ddfuzz.json`).
+    /// Returns the content of the output directory's campaign file (`ddfuzz.json`), as this writer
+    /// holds it in memory.
     pub fn campaigns(&self) -> &CampaignFile {
         &self.file
     }
 
-    /// Returns which groups have changed after the first `since` changes of groups, and the number
-    /// of changes so far, which a later call takes as `since`. A change is that an entry of the
-    /// group was stored, changed or moved; a group is given by its kind and major key (12 hex
-    /// digits).
+    /// Returns the groups that have changed after the first `since` changes since the directory was
+    /// opened, each as kind and major key (12 hex digits), and before them the number of all
+    /// changes so far, which the next call takes as `since`. A change is that an entry of a group
+    /// was stored, changed or moved.
     pub fn changed_since(&self, since: u64) -> (u64, Vec<(Kind, String)>) {
         let groups = self.changed.iter().filter(|(_, at)| **at > since);
         (
@@ -160,8 +161,8 @@ impl Store {
         )
     }
 
-    /// Counts a change of a group: one of its entries was stored, changed or moved. Callers can so
-    /// ask which groups have changed since an earlier time.
+    /// Counts a change of a group (one of its entries was stored, changed or moved), for
+    /// [`Store::changed_since`].
     pub(super) fn note_change(&mut self, group: (Kind, String)) {
         self.changes += 1;
         self.changed.insert(group, self.changes);
@@ -218,11 +219,11 @@ impl Store {
     }
 
     /// Records in `ddfuzz.json` that `build` of the program of the target `of` is run from now on.
-    /// The directory's own campaign records it if that is on this target, else the campaign on this
-    /// target that has recorded the latest build; if no campaign is on this target, nothing is
-    /// recorded.
+    /// It is recorded for the directory's own campaign, if this campaign fuzzes the target; else
+    /// for the campaign, among those that fuzz the target, with the latest recorded build. If no
+    /// campaign fuzzes the target, nothing is recorded.
     ///
-    /// If the last build that the campaign records is the same, its record is replaced, for example
+    /// If `build` is the last build that the campaign records, its record is replaced, for example
     /// to add statuses of groups. If it is another one, the time of `build` is set to no earlier
     /// than that of any recorded build, whatever the clock says, so that it comes last. The set of
     /// unchecked groups is replaced in all records of the build.
@@ -296,8 +297,8 @@ impl Store {
     }
 
     /// Adds an input to the campaign's corpus like [`Store::add_to_corpus`], but does not wait
-    /// until it is on the device; returns true unless the corpus had it. A power cut may leave a
-    /// damaged file, which is replaced if its length is wrong.
+    /// until it is on the storage device; returns true if the input is new in the corpus. A power
+    /// cut may leave a damaged file, which is replaced if its length is wrong.
     pub fn add_to_corpus_unsynced(&mut self, input: &[u8]) -> Result<bool, StoreError> {
         let folder = self.reader.root().join(layout::CORPUS);
         let path = folder.join(hash_of(input));
@@ -342,7 +343,7 @@ pub(super) fn write_group(root: &Path, kind: Kind, index: &GroupIndex) -> Result
     json::write(&folder.join(layout::GROUP), &index.record)
 }
 
-/// Creates a file; an existing file, which has the same content, is left as it is.
+/// Creates a file with this content, unless it exists; an existing file must have the same content.
 pub(super) fn create_once(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match atomic::create_new(path, bytes) {
         Err(error) if error.is_existing() => Ok(()),
