@@ -35,8 +35,8 @@ pub struct Triaged {
     pub examined: bool,
     /// Summary of the crash; null if the input does not crash.
     pub crash: Option<CrashLine>,
-    /// Whether the input was also checked for memory leaks, which is done if it did not crash
-    /// otherwise.
+    /// Whether `ddfuzz triage` also looked for memory leaks in those runs of the input that did not
+    /// crash otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaks: bool,
 }

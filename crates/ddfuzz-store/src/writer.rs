@@ -149,10 +149,10 @@ impl Store {
         &self.file
     }
 
-    /// Returns the groups that have changed after the first `since` changes since the directory was
-    /// opened, each as kind and major key (12 hex digits), and before them the number of all
-    /// changes so far, which the next call takes as `since`. A change is that an entry of a group
-    /// was stored, changed or moved.
+    /// Returns the number of changes of groups since the directory was opened, and the groups that
+    /// have changed after the change with the number `since` (a number that an earlier call
+    /// returned, or 0), each as kind and major key (12 hex digits). A change is that an entry of a
+    /// group was stored, changed or moved.
     pub fn changed_since(&self, since: u64) -> (u64, Vec<(Kind, String)>) {
         let groups = self.changed.iter().filter(|(_, at)| **at > since);
         (
