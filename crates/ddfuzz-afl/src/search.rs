@@ -47,7 +47,7 @@ pub const SEARCHES: [&str; BY_NAME.len()] = {
 };
 
 /// A search algorithm for trimming, which has one or two stages. The second stage starts with the
-/// result of the first one: coarse units first, then finer units inside of what remains.
+/// result of the first one, and tries smaller deletions.
 #[derive(Clone, Copy, Debug)]
 pub struct TrimSearch([Option<Begin>; 2]);
 

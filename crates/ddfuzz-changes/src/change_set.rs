@@ -39,7 +39,7 @@ pub struct Hunk {
     /// the hunk only deletes lines.
     pub new: Range<usize>,
     /// Text that git prints behind the line numbers in the hunk's header: the nearest line before
-    /// the hunk with a function's name, often that of the preceding function; may be empty.
+    /// the hunk that begins a function, often the preceding function; may be empty.
     pub function: String,
 }
 
@@ -345,8 +345,8 @@ impl ChangeSet {
     }
 
     /// Returns the facts by which a search orders and divides the changes: their groups (directory,
-    /// file, commit, function), the identifiers in their lines, and which change probably requires
-    /// which. `commit_of` has the result of [`commits`](ChangeSet::commits), or is empty.
+    /// file, commit, function), the identifiers in their lines, and which changes probably require
+    /// which others. `commit_of` has the result of [`commits`](ChangeSet::commits), or is empty.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -554,8 +554,8 @@ impl FileChange {
         Ok(merged.map(Content::of))
     }
 
-    /// Returns the text `old` with the lines of the hunks `kept` replaced by those of the text
-    /// `new`.
+    /// Returns the text `old` in which the lines that the hunks `kept` replace are replaced by the
+    /// lines that the hunks take from the text `new`.
     fn spliced(&self, kept: &[usize], old: &[u8], new: &[u8]) -> Vec<u8> {
         let (old, new) = (ddfuzz_delta::lines(old), ddfuzz_delta::lines(new));
         let mut text = Vec::new();

@@ -68,8 +68,8 @@ pub enum TestKind {
         is_inside: Arc<OnceLock<bool>>,
         /// Arguments of the program; `@@` stands for the path of a file with the input.
         args: Vec<OsString>,
-        /// The crash that counts as FAIL: that of the new version. While it is empty, because the
-        /// new version has not been tested yet, each crash is FAIL.
+        /// The crash that counts as FAIL: that of the new version. While `held` is empty, because
+        /// the new version has not been tested yet, each crash is FAIL.
         held: Arc<OnceLock<HeldFailure>>,
         /// The exit status of the program that counts as a crash; `None` if no status counts as a
         /// crash.

@@ -330,9 +330,9 @@ impl History<'_> {
 
     /// Returns the commits from which the found changes of the file with the index `file` probably
     /// come, newest first. These are the commits of the search's result that touch the file, under
-    /// any of its paths in `changes`. If none of them does: the only commit of the result, if it
-    /// has just one (a merge touches its files by other commits); else all commits between the two
-    /// versions that touch the file.
+    /// any of its paths in `changes`. If no commit of the result touches it: the only commit of the
+    /// result, if there is just one (a merge touches its files by other commits); else all commits
+    /// between the two versions that touch the file.
     fn touching(
         &mut self,
         file: usize,

@@ -541,8 +541,8 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the log line of a test that was not run because its outcome is known, or checks that
-    /// the log of an earlier call has the same line, and counts the test. It counts as cached if
-    /// `key`, the hash of the version's files, is given, else as predicted.
+    /// the log of an earlier call has the same line, and counts the test: as cached if `key`, the
+    /// hash of the version's files, is given, else as predicted.
     fn write_unrun(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
         let number = self.past.front().map_or(0, |(number, _)| *number);
         match self.logged(&line)? {

@@ -63,7 +63,7 @@ pub struct Report {
     pub what: String,
     /// Number of builds that were run for the version, successful or not: 0 if it was already
     /// built, or if there is no build command; more than 1 if another version had to be built
-    /// before, for this one to be built on, or if a build did not make the program to be tested.
+    /// first, as the base of this build, or if a build did not make the program to be tested.
     pub builds: u64,
     /// Whether the build or the test was ended because it exceeded its time limit.
     pub timed_out: bool,

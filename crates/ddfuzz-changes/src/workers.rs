@@ -80,8 +80,9 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `jobs` worker threads, at least one, each of which builds and tests by `recipe` in a
-    /// separate directory in `folder`. Setting `stop` ends a search that waits for them.
+    /// Starts `jobs` worker threads, at least one, each of which builds and tests versions, as
+    /// `recipe` says, in a separate directory in `folder`. Setting `stop` ends a search that waits
+    /// for them.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -143,9 +144,9 @@ impl Workers {
         }
     }
 
-    /// Returns two wall times: that of the slowest build and that of the slowest test, among the
-    /// versions that the search has asked for, in this call or in an earlier one whose log it
-    /// continues.
+    /// Returns two wall times: that of the slowest build and that of the slowest test. Only
+    /// versions that the search has asked for count, in this call or in an earlier call whose log
+    /// is continued.
     pub fn slowest(&self) -> [Duration; 2] {
         self.slowest.into()
     }

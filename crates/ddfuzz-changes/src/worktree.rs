@@ -156,9 +156,9 @@ impl Worktree {
         }
     }
 
-    /// Replaces the contents of the worktree by that of its copies whose version differs from
-    /// `tree` in the fewest files; does nothing if the version in the worktree differs in no more
-    /// files.
+    /// Replaces the contents of the worktree by those of the copy whose version differs from `tree`
+    /// in the fewest files; does nothing if the version in the worktree differs from `tree` in at
+    /// most as many files.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -191,13 +191,13 @@ impl Worktree {
         Ok(())
     }
 
-    /// Changes the files in the worktree to those of the version `tree`, and leaves what earlier
-    /// builds made.
+    /// Changes the files in the worktree to those of the version `tree`, and leaves files made by
+    /// earlier builds.
     ///
     /// If a build file (such as `Makefile` or `CMakeLists.txt`) changes, the worktree is emptied
-    /// first; returns true if it was.
+    /// first; returns true if it was emptied.
     ///
-    /// A file that includes a changed file gets a new modification time, because not each build
+    /// A file that includes a changed file gets a new modification time, because not every build
     /// tool tracks inclusions.
     ///
     /// # Errors

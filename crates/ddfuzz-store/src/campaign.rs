@@ -143,8 +143,8 @@ pub struct CampaignFile {
 }
 
 impl CampaignFile {
-    /// Reads `ddfuzz.json` of the directory `root`; `None` if the file does not exist. Fails if it
-    /// is damaged or of another format version.
+    /// Reads `ddfuzz.json` of the directory `root`; `None` if the file does not exist. Fails if the
+    /// file is damaged or of another format version.
     pub(super) fn read(root: &Path) -> Result<Option<CampaignFile>, StoreError> {
         let path = root.join(layout::CAMPAIGN);
         let Some(value) = json::read::<Value>(&path)? else {
@@ -180,11 +180,10 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds the record of a campaign. If there is already a record of the same campaign, as in a
-    /// copy of an output directory, the builds of both are united, and all other fields are those
-    /// of one record: for the directory's own campaign, the record that was there; for one of the
-    /// `others`, the record whose JSON text sorts first, so that the order of the calls does not
-    /// matter.
+    /// Adds the record of a campaign. If a record of the same campaign exists already, as in a copy
+    /// of an output directory, the builds of both are united, and all other fields are those of one
+    /// record: for the directory's own campaign, the existing record; for one of the `others`, the
+    /// record whose JSON text sorts first, so that the order of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if let Some(own) = self.current.as_mut().filter(|own| own.id == campaign.id) {
             own.builds = united(std::mem::take(&mut own.builds), campaign.builds);
@@ -245,10 +244,10 @@ impl CampaignFile {
         }
     }
 
-    /// Returns the campaign in whose record the next build of a target is stored. `now` says which
-    /// target: its program, arguments and the like as they are now. The result is the output
-    /// directory's own campaign, if it fuzzes this target; else, of the merged campaigns that fuzz
-    /// it, the one with the latest recorded build; `None` if no campaign fuzzes it.
+    /// Returns the campaign in whose record the next build of the target `now` is to be stored: the
+    /// output directory's own campaign, if it fuzzes this target; else, among the merged campaigns
+    /// that fuzz it, the campaign with the latest recorded build. `None` if no campaign fuzzes the
+    /// target.
     pub(super) fn recorder_of_builds(&mut self, now: &TargetRecord) -> Option<&mut Campaign> {
         match &mut self.current {
             Some(own) if own.is_of(now) => Some(own),
@@ -288,11 +287,11 @@ impl LastBuilds {
             .is_some_and(|build| build.doubts(entry))
     }
 
-    /// Returns the status (fixed, same, …) of a group of crashes: the highest that the last builds
-    /// of all targets give it on which inputs of the group were found. So a group is fixed only if
-    /// it is fixed in all of them. The status is [`Status::Unchecked`] if the group is to be
-    /// checked once more with one of these builds, and `None` if it was not checked with one of
-    /// them. An input whose record names no known campaign counts as found by the output
+    /// Returns the status (fixed, same, …) of a group of crashes: the highest status of the group
+    /// in the last builds of all targets that the group's inputs were found on. So a group is fixed
+    /// only if it is fixed in all of these builds. The status is [`Status::Unchecked`] if the group
+    /// is to be checked once more with one of these builds, and `None` if it was not checked with
+    /// one of them. An input whose record names no known campaign counts as found by the output
     /// directory's own campaign.
     ///
     /// # Errors

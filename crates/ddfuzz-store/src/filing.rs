@@ -265,7 +265,7 @@ impl Store {
     /// Archives the minimization of an entry because its result no longer fails: renames its files
     /// ([`Entry::archive_minimization`]), so that the entry counts as not minimized. The new names
     /// contain the hash of the build with which the result was made. Also records that the result
-    /// passes, so that a merge does not bring it back from a copy of the directory.
+    /// passes, so that a merge does not bring the result back from a copy of the directory.
     pub fn archive_passing(&mut self, entry: &Entry) -> Result<(), StoreError> {
         if let Some(hash) = PassingResults::log_hash(&entry.folder)? {
             let mut passing = PassingResults::read(&entry.folder)?;

@@ -57,8 +57,8 @@ impl Entry {
     }
 
     /// Returns the hash of the program, as 64 hex digits, with which the minimization of the entry
-    /// was begun, as its log says; `None` if there is no log, or it names none. The log is read
-    /// once.
+    /// was begun, as its log says; `None` if there is no log, or the log names no program. The log
+    /// is read once.
     pub fn build(&self) -> Option<&String> {
         let logged = || Some(Log::read_start(&self.log())?.build?.to_string());
         self.build.get_or_init(logged).as_ref()
@@ -143,8 +143,9 @@ impl Entry {
 
     /// Renames the files of the entry's minimization (reproducer, log and result), so that the
     /// minimization starts again. Each new name ends with `.` and the first 16 characters of
-    /// `build`, the hash of the program with which the minimization was made; also with a number if
-    /// such files exist already. Returns the new path of the log.
+    /// `build`, the hash of the program with which the minimization was made; if there are files
+    /// with these names already, with `-` and a number in addition. Returns the new path of the
+    /// log.
     pub fn archive_minimization(&self, build: &str) -> Result<PathBuf, StoreError> {
         archive_minimization(&self.folder, build)
     }
@@ -322,10 +323,9 @@ pub struct Minimized {
     /// character `0` can replace them, because the budget ended.
     #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
-    /// How often the reproducer failed when it was run repeatedly, if not every time; else how
-    /// often the input as found did, if not every time; `None` if both always failed. A rate of 100
-    /// % means that a candidate failed in one run and not in another, although all repeated runs
-    /// failed.
+    /// Failure rate of the reproducer when it was run repeatedly or, if it always failed, failure
+    /// rate of the input as found; `None` if both always failed. A rate of 100 % means that a
+    /// candidate failed in one run and not in another, although all repeated runs failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Rate>,
     /// Reason why the minimization of the input was abandoned; `None` if it was not abandoned.

@@ -73,7 +73,8 @@ impl Kind {
     /// All kinds of stored failures, in the order in which reports list them.
     pub const ALL: [Kind; 4] = [Kind::Crash, Kind::Flaky, Kind::Hang, Kind::Oom];
 
-    /// Returns the kind of a reproducible failure of this class: hang, out of memory, else crash.
+    /// Returns the kind of a reproducible failure of the class `class`: hang, out of memory or, for
+    /// all other classes, crash.
     pub fn of_class(class: &Class) -> Kind {
         match class.0.as_str() {
             "hang" => Kind::Hang,

@@ -36,11 +36,11 @@ pub struct Merged {
 /// Entries, corpora and bundled programs are united. If several directories have an entry, the
 /// crash record with the better origin stays, and the best minimization becomes the current one,
 /// except that a result recorded in one of the directories as no longer failing is never chosen.
-/// All other minimizations are archived, unless their log is the beginning of the log of a kept
-/// one, whose earlier state they are. Of run counts, the larger one for each campaign stays. The
-/// result does not depend on order, grouping or repetition. Checkpoint, statistics and the journal
-/// of `triage` belong to one campaign and are not merged. The inputs are not changed; other
-/// processes may be writing to them.
+/// All other minimizations are archived, except earlier states of a kept one (their logs are the
+/// beginning of its log). Of run counts, the larger one for each campaign stays. The result does
+/// not depend on order, grouping or repetition. Checkpoint, statistics and the journal of `triage`
+/// belong to one campaign and are not merged. The inputs are not changed; other processes may be
+/// writing to them.
 ///
 /// Fails if a directory cannot be opened, or `into` is one of `inputs` or lies inside one: nothing
 /// is changed then. If a file cannot be written, or power fails, merging again continues.

@@ -1,5 +1,5 @@
 //! The builds of the programs of two output directories that are merged: with which build a result
-//! is known to fail, and which groups have results that were not run with the last one.
+//! is known to fail, and which groups have results that were not run with the last build.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -113,9 +113,9 @@ impl MergedBuilds {
     }
 
     /// Returns the builds of the target on which an entry was found. `from` and `into` are the
-    /// entry's folders in the merged directory and in the destination; the records there name the
-    /// entry's campaign. `None` if they name none, or if only one build of the target's program is
-    /// recorded.
+    /// entry's folders in the directory that is merged and in the destination; the crash records in
+    /// them name the entry's campaign. `None` if they name no campaign, or if only one build of the
+    /// target's program is recorded.
     pub(super) fn target_of_entry(
         &self,
         from: &Path,

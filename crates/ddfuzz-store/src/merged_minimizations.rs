@@ -73,8 +73,8 @@ impl Minimization {
         serde_json::from_slice(self.outcome.as_ref()?).ok()
     }
 
-    /// Returns the content of the file with the reproducer as parsed by the harness; `None` if the
-    /// result has none.
+    /// Returns the content of the file with the reproducer as parsed by the harness, taken from the
+    /// result; `None` if the result does not have it.
     pub(super) fn debug(&self) -> Option<Vec<u8>> {
         let text = self.parsed()?.debug?;
         Some(format!("{text}\n").into_bytes())
@@ -106,7 +106,7 @@ impl Minimization {
     }
 
     /// Returns the hash of the program with which the minimization was begun, as its log says;
-    /// `None` if there is no log, or it names none.
+    /// `None` if there is no log, or the log names no program.
     pub(super) fn build(&self) -> Option<String> {
         let log = self.log.as_ref()?;
         let end = log.iter().position(|byte| *byte == b'\n')?;
@@ -220,7 +220,8 @@ pub(super) struct CurrentMinimizations {
     pub(super) is_taken: bool,
     /// Whether the destination keeps its current minimization (or, if it had none, gets none).
     pub(super) is_kept: bool,
-    /// The archived minimization that becomes the destination's current one; `None` if none does.
+    /// The archived minimization that becomes the destination's current one; `None` if no archived
+    /// one does.
     restored: Option<Minimization>,
 }
 

@@ -58,8 +58,8 @@ impl Store {
     }
 
     /// Opens an output directory for writing as [`Store::create_or_resume`] does. If `campaign` is
-    /// `None`, a directory that has no campaign of its own, such as that of a merge, stays without
-    /// one.
+    /// `None`, a directory that has no campaign of its own, such as the result of a merge, stays
+    /// without one.
     pub fn open(root: &Path, campaign: Option<Campaign>) -> Result<Store, StoreError> {
         campaign::examine(root)?;
         folder::create_all(root)?;
@@ -174,8 +174,9 @@ impl Store {
     }
 
     /// Replaces the output directory's campaign by a new one. The findings of the earlier campaign
-    /// stay; its checkpoint is ignored from now on. The new campaign takes over the record of the
-    /// last build of its target, with which the groups found so far have crashed or were checked.
+    /// stay; the checkpoint of the earlier campaign is ignored from now on. The new campaign takes
+    /// over the record of the last build of its target, with which the groups found so far have
+    /// crashed or were checked.
     pub fn begin(&mut self, mut campaign: Campaign) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         let builds = (campaign.target.as_ref()).and_then(|now| file.builds(now));
@@ -195,8 +196,8 @@ impl Store {
     }
 
     /// Returns the id of the campaign under which a command that resumes no campaign stores its
-    /// crashes. That is a campaign without a seed on the same target as `fresh`, such as that of an
-    /// earlier triage; if there is none, `fresh` itself, which is added to the output directory.
+    /// crashes: an existing campaign without a seed on the same target as `fresh`, such as that of
+    /// an earlier triage; if there is none, `fresh` itself, which is added to the output directory.
     /// The directory's own campaign stays the one that `--resume` continues.
     pub fn join_campaign(&mut self, fresh: Campaign) -> Result<String, StoreError> {
         let now = fresh.target.as_ref();

@@ -306,10 +306,11 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Tests `candidate`, a part of the smallest failing set of changes. Known relations between
-    /// changes are applied first: either changes that it needs are added, or changes that need
-    /// removed ones are removed. As long as it does not build, it is repaired. Returns the first
-    /// tested set that fails, which is smaller than the smallest failing one; it may have changes
-    /// that the candidate lacks. `None` if no tested set fails.
+    /// changes are applied first: either changes that the candidate needs are added, or changes of
+    /// the candidate that need removed ones are removed. As long as the resulting set does not
+    /// build, it is repaired. Returns the first tested set that fails, which is smaller than the
+    /// smallest failing one; it may have changes that the candidate lacks. `None` if no tested set
+    /// fails.
     fn attempt(
         &mut self,
         candidate: &Config,

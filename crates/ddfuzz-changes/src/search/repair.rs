@@ -74,7 +74,7 @@ pub struct Chain {
     /// Sets of changes that probably need each other: all changes of a set mention the same
     /// identifier, which a failed build named although no definition of it was missing.
     ties: Vec<Config>,
-    /// The identifiers because of which repairs were extended to all changes that mention them.
+    /// The identifiers for which repairs were extended to all changes that mention them.
     common: Vec<Name>,
 }
 

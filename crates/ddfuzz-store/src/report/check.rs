@@ -58,7 +58,7 @@ pub struct CheckedGroup {
     pub hint: Option<String>,
     /// How the input of the checked group fails now; null if the group no longer fails.
     pub now: Option<CurrentFailure>,
-    /// Path of the input whose run decided the verdict on the group; for a fixed group, that of the
+    /// Path of the input whose run decided the verdict on the group; for a fixed group, path of its
     /// smallest input.
     #[serde(serialize_with = "path_text")]
     pub file: PathBuf,

@@ -167,9 +167,9 @@ fn by(rows: &[Row], name: impl for<'a> Fn(&'a Tally) -> &'a str) -> Vec<RateLine
 }
 
 /// Computes the two-sided p value of Fisher's exact test (R. A. Fisher: The logic of inductive
-/// inference, Journal of the Royal Statistical Society 98, 1935) for two samples of `n1` and `n2`,
-/// of which `k1` and `k2` fail: the probability of all tables with these margins that are at most
-/// as likely as this one.
+/// inference, Journal of the Royal Statistical Society 98, 1935) for two samples, with `k1`
+/// failures in `n1` trials and `k2` failures in `n2` trials: the probability of all tables with the
+/// same margins that are at most as likely as this table.
 pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
     let (k1, k2) = (k1.min(n1), k2.min(n2));
     let failing = k1 + k2;

@@ -375,11 +375,11 @@ fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry
 pub struct Summary {
     /// Host names of the machines on which the summarized utilities were run.
     pub hosts: Vec<String>,
-    /// Rate of utilities that crashed, among those of the study that were run.
+    /// Rate of utilities that crashed, among the utilities of the study that were run.
     pub crash: Rate,
-    /// Rate of utilities that hung, among those of the study that were run.
+    /// Rate of utilities that hung, among the utilities of the study that were run.
     pub hang: Rate,
-    /// Rate of utilities that ran out of memory, among those of the study that were run.
+    /// Rate of utilities that ran out of memory, among the utilities of the study that were run.
     pub memory: Rate,
     /// Rate of utilities that crashed or hung, among those that were run; the published studies
     /// count failures in the same way.
