@@ -554,8 +554,8 @@ impl FileChange {
         Ok(merged.map(Content::of))
     }
 
-    /// Returns the text `old` in which the lines that the hunks `kept` replace are replaced by the
-    /// lines that the hunks take from the text `new`.
+    /// Returns the text `old` with the hunks `kept` applied: each replaces its lines of `old` by
+    /// its lines of the text `new`.
     fn spliced(&self, kept: &[usize], old: &[u8], new: &[u8]) -> Vec<u8> {
         let (old, new) = (ddfuzz_delta::lines(old), ddfuzz_delta::lines(new));
         let mut text = Vec::new();

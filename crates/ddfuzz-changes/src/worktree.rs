@@ -194,8 +194,8 @@ impl Worktree {
     /// Changes the files in the worktree to those of the version `tree`, and leaves files made by
     /// earlier builds.
     ///
-    /// If a build file (such as `Makefile` or `CMakeLists.txt`) changes, the worktree is emptied
-    /// first; returns true if it was emptied.
+    /// If a build file (such as `Makefile` or `CMakeLists.txt`) changes, or the worktree is new or
+    /// was discarded, it is emptied first; returns true if it was emptied.
     ///
     /// A file that includes a changed file gets a new modification time, because not every build
     /// tool tracks inclusions.
