@@ -12,7 +12,7 @@ pub struct Settings {
     /// The search algorithm that trims queue entries.
     pub search: TrimSearch,
     /// Largest number of steps for each entry; each step is an execution of the target, and 0 trims
-    /// nothing. `None`: it depends on the length of the entry
+    /// nothing. `None`: the number depends on the length of the entry
     /// ([`default_steps`](crate::default_steps)).
     pub steps: Option<u32>,
 }

@@ -36,8 +36,9 @@ pub struct Premise {
     pub refuting: Outcome,
 }
 
-/// Returns the versions that must be tested to prove the claim about the found changes `kept`: each
-/// without one of the changes and, for [`Goal::Difference`], also each with a single one of them.
+/// Returns the versions that must be tested to prove the claim about the found changes `kept`: for
+/// each change, the version without it and, for [`Goal::Difference`], also the version with this
+/// change alone.
 pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     let mut all = Vec::new();
     for (at, (set, changes)) in kept.iter().enumerate() {

@@ -256,7 +256,7 @@ struct History<'a> {
     /// The commits of the files in the set of found changes, by the index of the file.
     commits: HashMap<usize, Vec<CommitRecord>>,
     /// For each line of a file of the new version, by the path of the file, the commit that added
-    /// the line ([`Repository::blame`]).
+    /// the line; `None` for a line that the old version has already ([`Repository::blame`]).
     brought: HashMap<Vec<u8>, Vec<Option<String>>>,
 }
 

@@ -44,7 +44,7 @@ const BUILD: &str = "build";
 /// Exit status by which a test command says that it cannot tell whether the version is good
 /// (UNRESOLVED).
 const CANNOT_TELL: i32 = 125;
-/// Lowest exit status of a test command that counts as broken and ends the search, as for `git
+/// Lowest exit status of a test command that counts as broken: it ends the search, as in `git
 /// bisect run`.
 const BROKEN: i32 = 128;
 

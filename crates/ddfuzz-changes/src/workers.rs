@@ -31,7 +31,8 @@ const LEAST_TEST: Duration = Duration::from_secs(5);
 struct Job {
     tree: Arc<Tree>,
     key: [u8; 32],
-    /// What is in the directory, beside the version's files, when the build of the version begins.
+    /// What is in the worker's directory, beside the version's files, when the build of the version
+    /// begins.
     base: BuildBase,
     /// Limits for this version: on the wall time of its build, and on the CPU time of its test.
     limits: (Duration, Duration),

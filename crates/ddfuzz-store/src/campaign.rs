@@ -440,9 +440,10 @@ impl Build {
         of_kind.is_some_and(|all| all.contains(major))
     }
 
-    /// Merges another record of the same build into this one. Unchecked groups and failing results
-    /// of both stay. If both have a status of a group, the one that comes last in [`Status`] stays;
-    /// if both name a failing entry of a group, the one whose name sorts first stays.
+    /// Merges another record of the same build into this one. The unchecked groups and failing
+    /// results of both records stay. If both have a status of a group, the status that comes last
+    /// in [`Status`] stays (nearer to failing as before); if both name a failing entry of a group,
+    /// the entry whose name sorts first stays.
     fn join(&mut self, other: Build) {
         for (kind, groups) in other.failing {
             let own = self.failing.entry(kind).or_default();

@@ -18,7 +18,7 @@ pub struct LastCheck {
     /// same result do not change it.
     pub at: String,
     /// Id of the commit that was checked out in the program's git repository; absent if the program
-    /// is in none, or if tracked files differed from the commit.
+    /// is in no repository, or if tracked files differed from the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -33,8 +33,8 @@ pub struct Checked {
     /// The verdict on the group, the time of the check, and the commit of the program.
     #[serde(flatten)]
     pub result: LastCheck,
-    /// Absolute path of the git repository that contains the checked program; absent without
-    /// `commit`.
+    /// Absolute path of the git repository that contains the checked program; absent if `commit` is
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<OsText>,
 }

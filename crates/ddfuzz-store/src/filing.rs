@@ -241,8 +241,7 @@ impl Store {
 
     /// Archives each minimization that has a log but no result, if `accept` returns true for its
     /// entry: the files are renamed ([`Entry::archive_minimization`]), so that the minimization
-    /// starts again. `build` is the hash of the program before a rebuild, which the new names
-    /// contain.
+    /// starts again. The new names contain `build`, the hash of the program before a rebuild.
     pub fn archive_unfinished(
         &mut self,
         build: &str,

@@ -201,8 +201,8 @@ pub enum Layout {
     LibFuzzer,
     /// A cargo-fuzz project; inputs are only in its folder `artifacts`.
     CargoFuzz,
-    /// Any directory that is not recognized as one of a fuzzer; all files in it and below are
-    /// inputs.
+    /// Any directory that is not recognized as a directory of a fuzzer; all files in it and below
+    /// are inputs.
     Plain,
 }
 

@@ -243,7 +243,8 @@ const MAX_TEXT: u64 = 16 << 20;
 
 /// Beginning of the line of `explanation.txt` that names the statements at which to look first.
 const LOOK_FIRST: &str = "Look here first: ";
-/// Text that marks the link of the chain in `explanation.txt` at which to look first.
+/// Text in `explanation.txt` that marks, in the chain from cause to effect, the link to look at
+/// first.
 const MARKED: &str = "<- look here first";
 /// Beginning of the line of `explanation.txt` that says why the failure could not be explained.
 const REFUSED: &str = "Not explained";
@@ -282,7 +283,7 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, StoreError> {
 }
 
 /// Progress of a proof of minimality: how many removals of parts of the input must be shown not to
-/// fail, and how many have been.
+/// fail, and how many have been shown so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proved {
     /// Number of removals of parts of the input that were tested and do not fail.

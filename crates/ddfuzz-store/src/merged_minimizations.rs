@@ -37,7 +37,8 @@ pub(super) struct Minimization {
 
 impl Minimization {
     /// Reads the minimization in an entry's folder, whose input has the size `original`: the
-    /// current one or, with `archived`, the one whose files have this ending.
+    /// current minimization or, if `archived` is given, the archived one whose file names have this
+    /// ending.
     pub(super) fn read(
         folder: &Path,
         archived: Option<&str>,
@@ -303,7 +304,7 @@ struct ArchivedMinimization {
 
 impl ArchivedMinimization {
     /// Returns true if a merge has archived the minimization, because another one was better; false
-    /// if a rebuild of the program has.
+    /// if it was archived after a rebuild of the program.
     fn is_of_merge(&self) -> bool {
         self.ending == self.minimization.ending()
     }

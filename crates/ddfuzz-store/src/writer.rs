@@ -213,8 +213,8 @@ impl Store {
 
     /// Sets the hash of the program's build that runs from now on, for a call of ddfuzz that stores
     /// crashes without checking the groups with this build first. If it is not the last recorded
-    /// build, a group whose crash occurs again is not recorded as failing with that build, but as
-    /// one to check again.
+    /// build, a group whose crash occurs again is recorded as one to check again, not as failing
+    /// with the last recorded build.
     pub fn runs_build(&mut self, blake3: &str) {
         self.running = Some(blake3.to_owned());
     }

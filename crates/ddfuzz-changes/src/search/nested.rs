@@ -1,5 +1,6 @@
-//! Minimizes a set of changes: by groups from coarse to fine, with the failure resolution loop of
-//! ESEC 1999, section 8, in both directions.
+//! Minimizes a set of changes: by groups from coarse to fine. Sets that do not build are repaired
+//! with the failure resolution loop of ESEC 1999, section 8, in both directions: by adding changes
+//! and by removing changes.
 
 use std::collections::HashMap;
 
@@ -154,9 +155,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Finishes the minimization: leaves single changes out of the smallest failing set until the
-    /// set without any one of its changes does not fail, or the budget is used up; returns the
-    /// minimal set.
+    /// Finishes the minimization: leaves single changes out of the smallest failing set until it
+    /// passes or cannot be tested whichever single change is left out, or the budget is used up;
+    /// returns the minimal set.
     fn by_single_changes(mut self) -> Result<Minimal, P::Error> {
         loop {
             loop {

@@ -11,19 +11,17 @@ const MOST_REPAIRS: usize = 12;
 /// Maximum number of builds for the repair of one candidate, if the repair was extended to all
 /// changes that mention one identifier (see [`LEAST_COMMON`]).
 const MOST_EXTENDED: usize = 24;
-/// A repair is extended to all changes that mention an identifier if at least this many of the
-/// changes at the places that the compiler's messages name mention it.
+/// Minimum number of changes, at the places that the compiler's messages name, that must mention an
+/// identifier for a repair to be extended to all changes that mention it.
 const LEAST_COMMON: usize = 8;
-/// Minimum number of changes that mention the same identifier for which these changes are
-/// remembered as a set of changes that need each other.
+/// Minimum size of a set of changes that is remembered as needing each other because all its
+/// changes mention the same identifier.
 const LEAST_TIED: usize = 3;
-/// Maximum number of changes that mention the same identifier for which these changes are
-/// remembered as a set of changes that need each other; an identifier that more changes mention
-/// says nothing.
+/// Maximum size of a set of changes that is remembered as needing each other because all its
+/// changes mention the same identifier; an identifier that more changes mention says nothing.
 const MOST_TIED: usize = 24;
-/// Minimum number of changes that a repair, extended to all changes with a common identifier, has
-/// added or removed for which these changes are remembered as a set of changes that need each
-/// other.
+/// Minimum size of a set of changes that is remembered as needing each other because a repair,
+/// extended to all changes with a common identifier, has added or removed them.
 const LEAST_BUNDLE: usize = 8;
 
 /// How a set of changes that does not build is repaired: by adding or by removing changes.

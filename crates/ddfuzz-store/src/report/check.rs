@@ -22,8 +22,8 @@ pub struct CheckResult {
     /// Number of checked groups of crashes whose inputs now fail with another crash than the
     /// recorded one.
     pub other: u64,
-    /// Number of checked groups of crashes without a verdict, because the program as run could not
-    /// show the crash.
+    /// Number of checked groups of crashes without a verdict, because the program, run as it was,
+    /// could not show the crash.
     pub cannot_tell: u64,
     /// Number of checked groups of crashes without a verdict, because their inputs fail in some
     /// runs only.
@@ -56,7 +56,8 @@ pub struct CheckedGroup {
     pub why: Option<String>,
     /// Advice how to get a verdict on the group; null if it has a verdict.
     pub hint: Option<String>,
-    /// How the input of the checked group fails now; null if the group no longer fails.
+    /// How the input of the checked group fails with the current program; null if the group no
+    /// longer fails.
     pub now: Option<CurrentFailure>,
     /// Path of the input whose run decided the verdict on the group; for a fixed group, path of its
     /// smallest input.

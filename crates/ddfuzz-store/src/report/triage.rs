@@ -22,7 +22,8 @@ pub struct TriageResult {
     /// Groups of the output directory with minimized inputs; omitted if not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub minimized: Vec<RunGroup>,
-    /// Number of different contents among the triaged inputs; each content was run once.
+    /// Number of different contents among the triaged inputs; inputs with the same content are run
+    /// only once for all of them.
     pub contents: u64,
     /// Number of triaged inputs that crashed in some runs only.
     pub flaky: u64,

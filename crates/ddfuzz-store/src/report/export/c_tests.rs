@@ -12,8 +12,8 @@ use ddfuzz_triage::Trap;
 const PROGRAM_MAIN: &str = include_str!("templates/program.c.in");
 
 /// Generates a C program that runs the target on the input. It exits with 0 if the bug is fixed, 1
-/// if the input still fails, and 2 if that cannot be decided. Its first argument names another
-/// program to run; `file` is the name of the C file.
+/// if the input still fails, and 2 if that cannot be decided. A command-line argument, if given,
+/// names another program to run instead; `file` is the name of the C file.
 pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> String {
     let target = called.target;
     let mut arguments = String::new();

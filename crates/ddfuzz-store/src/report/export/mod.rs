@@ -51,8 +51,8 @@ pub struct Reproducer {
     /// Whether the crash shows only if the program is compiled with Rust's overflow checks or debug
     /// assertions.
     pub debug_assertions: bool,
-    /// The trap instruction of a compiler's check at which the program stopped; `None` if it ended
-    /// otherwise.
+    /// The trap instruction, inserted by a compiler for a failed check, at which the program
+    /// stopped; `None` if the program ended in another way.
     pub trap: Option<Trap>,
     /// Whether the minimal runtime of UndefinedBehaviorSanitizer has ended the program.
     pub minimal_runtime: bool,

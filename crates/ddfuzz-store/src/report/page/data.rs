@@ -220,7 +220,8 @@ pub struct StackReport {
     /// concerned), or `freed`.
     pub title: String,
     /// Lines of the stack, from the innermost frame of the user's code outwards. Consecutive frames
-    /// of runtimes are folded into one line; those inside of the innermost user frame come last.
+    /// of runtimes are folded into one line; frames that the innermost user frame has called come
+    /// last.
     pub lines: Vec<StackLine>,
 }
 
