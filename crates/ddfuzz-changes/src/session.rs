@@ -1,9 +1,8 @@
 //! Tests candidates for a search: composes their files, answers what is known, has the rest built
 //! and tested, and writes each test to the minimization log.
 //!
-//! A search is a pure function of the two versions and the outcomes. So a log is resumed by giving
-//! the outcomes in it to the same search, which then runs further tests; it is replayed by giving
-//! these outcomes alone.
+//! A search is a pure function of the two versions and the outcomes. So it is resumed by giving it
+//! the outcomes from its log before those of further tests, and replayed by giving it no others.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
@@ -32,8 +31,8 @@ use crate::workers::Workers;
 #[derive(Clone)]
 struct NumberedSet {
     set: Arc<ChangeSet>,
-    /// Number that the log gives to the first change of the set; the other changes have the numbers
-    /// after it.
+    /// Number that the log gives to the set's first change; the other changes have the next
+    /// numbers.
     first: usize,
 }
 
@@ -87,10 +86,9 @@ pub struct Budget {
 }
 
 impl<'a> Session<'a> {
-    /// Creates a session that searches the changes that make the commit `new` fail, while the
-    /// commit `old` passes. Tests are first answered by the lines `past` of an earlier log, each
-    /// with its line number, and then by `workers`; new lines are appended to `writer`. Setting
-    /// `stop` ends the session.
+    /// Creates a session that searches what makes the commit `new` fail, while the commit `old`
+    /// passes. Tests are answered by the lines `past` of an earlier log, each with its line number,
+    /// and then by `workers`; new lines are appended to `writer`. Setting `stop` ends the session.
     pub fn new(
         repository: Arc<Repository>,
         (old, new): (String, String),
@@ -227,8 +225,7 @@ impl<'a> Session<'a> {
         Arc::clone(&self.sets[index].set)
     }
 
-    /// Returns the files of a candidate, with its changes applied; `None` if the changes cannot be
-    /// merged.
+    /// Returns the files of a candidate, with its changes; `None` if these cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -264,8 +261,7 @@ impl<'a> Session<'a> {
     /// result is UNRESOLVED, and the log gets no line.
     ///
     /// # Errors
-    /// If the log of an earlier run has another test in this place, nothing can be tested, or the
-    /// user stops.
+    /// If an earlier run's log has another test here, nothing can be tested, or the user stops.
     pub fn probe(
         &mut self,
         candidate: &Candidate,
