@@ -39,7 +39,8 @@ pub struct Hunk {
     /// the hunk only deletes lines.
     pub new: Range<usize>,
     /// Text that git prints behind the line numbers in the hunk's header: the nearest line before
-    /// the hunk that begins a function, often the preceding function; may be empty.
+    /// the hunk that begins a function, often not the function that contains the hunk; may be
+    /// empty.
     pub function: String,
 }
 
@@ -454,8 +455,8 @@ enum Applied {
 
 impl FileChange {
     /// Applies the changes `chosen` of this file to the files `base`. Returns what becomes of the
-    /// file: it is gone; it has a path and a new content; or the changes clash, because `base` has
-    /// another file at its path than they expect.
+    /// file: it is gone; it has a path and a new content; or there is a clash, because `base` has
+    /// another file at the path than the changes expect.
     fn applied(
         &self,
         chosen: &[Kind],

@@ -81,8 +81,8 @@ fn place_keys(target: &Target, terminal: &Terminal) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Returns the number of seconds after which scripts stop a run that hangs: so many that the run
-/// reaches its limit on CPU time first, even on a busy machine.
+/// Returns the number of seconds after which scripts stop a run that hangs: so many that a run that
+/// uses the CPU reaches its limit on CPU time first, even on a busy machine.
 pub(super) fn wall_seconds(limits: &Limits) -> u64 {
     let seconds = limits.wall.max(limits.cpu).as_secs();
     seconds.saturating_mul(10).saturating_add(5).min(1 << 32)
