@@ -5,10 +5,10 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::TrimSearch;
 
-/// Which question of the trimming the next run by AFL++ answers: whether the unchanged queue entry
-/// has the same coverage again, or whether the search's candidate has it. Or that no run is needed.
+/// What the next run by AFL++ tells: whether the unchanged queue entry has the same coverage again,
+/// or whether the search's candidate has the coverage of the entry; or that no run is needed.
 enum Asked {
-    /// The next run tells whether the unchanged queue entry has the same coverage again. If it has
+    /// The next run tells whether the unchanged queue entry has the same coverage again. If it does
     /// not (the outcome is not FAIL), the trimming ends.
     Whole,
     /// The next run tells whether the candidate that the search proposed has the same coverage as
@@ -34,8 +34,8 @@ pub(crate) struct Entry {
     original: Vec<u8>,
     /// The shortest text so far that has the coverage of the queue entry.
     best: Vec<u8>,
-    /// The current candidate, followed by zeros up to the length of the queue entry. They are
-    /// needed because with the option `-g` AFL++ reads its minimum length from this buffer, even if
+    /// The current candidate, followed by zeros up to the length of the queue entry. The zeros are
+    /// needed because AFL++ with the option `-g` reads its minimum length from this buffer, even if
     /// the candidate is shorter.
     buffer: Vec<u8>,
     /// Length in bytes of the candidate in `buffer`, without the zeros after it.
@@ -76,9 +76,9 @@ impl Entry {
         self.steps
     }
 
-    /// Returns a buffer and a length: the buffer begins with the candidate of that length, followed
-    /// by zeros up to the length of the queue entry. After the end of trimming, the candidate is
-    /// the shortest text that kept the coverage.
+    /// Returns a buffer and the length of the candidate: the buffer begins with the candidate,
+    /// which is followed by zeros up to the length of the queue entry. After the end of trimming,
+    /// the candidate is the shortest text that kept the coverage.
     pub fn candidate(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer, self.len)
     }
@@ -155,7 +155,7 @@ impl Entry {
     }
 
     /// Begins the next search of the trimming, on the shortest text so far that kept the coverage.
-    /// Returns true, or false if there is no further search.
+    /// Returns true; false if there is no further search.
     fn next_stage(&mut self) -> bool {
         self.stage += 1;
         let Some(search) = self.searches.stage(self.stage, &self.best) else {
@@ -186,8 +186,8 @@ impl Entry {
     }
 }
 
-/// Returns the id of a text in the cache of outcomes: two 64-bit hashes. Texts can be made on
-/// purpose so that two have the same id; that would only prevent one deletion from being tried.
+/// Returns the id of a text in the cache of outcomes: two 64-bit hashes. An attacker could make two
+/// texts with the same id, which would only keep one deletion from being tried.
 pub(crate) fn name(text: &[u8]) -> TextId {
     let half = |which: u64| {
         let mut hasher = DefaultHasher::new();

@@ -18,8 +18,8 @@ fn say(line: &str) {
 }
 
 /// Calls `job` with the trimmer at `data`, and returns the result of `job`; 0 if `data` is null. If
-/// `job` panics, the trimmer gives up, and the number of the last step is returned, which ends the
-/// trimming.
+/// `job` panics, the trimmer gives up, and the result is the number of the last step, which ends
+/// the trimming.
 ///
 /// # Safety
 /// `data` is null, or a result of [`afl_custom_init`] that was not freed by [`afl_custom_deinit`],

@@ -1,4 +1,4 @@
-//! The searches that trim, by name, and the search `blocks`.
+//! The search algorithms that trim queue entries, by name, and the search `blocks`.
 
 use ddfuzz_delta::{Candidate, Config, Ddmin, Ddmin2002, Full, Outcome, Rule, Search, Subset};
 
@@ -10,11 +10,11 @@ type Begin = fn(&[u8]) -> Box<dyn Search>;
 const SUBSET: Begin = |entry| Box::new(Subset::new(entry));
 
 /// All search algorithms for trimming, by name, the default first; each consists of one or two
-/// searches that are made in sequence.
+/// searches that run one after the other.
 ///
 /// Each search takes every failing candidate (same coverage) as its new best. AFL++ stores the last
-/// candidate that kept the coverage, so that a search which also tested candidates larger than its
-/// best could make an entry grow again.
+/// candidate that kept the coverage; a search that also tested candidates larger than its best
+/// could therefore make an entry grow again.
 const BY_NAME: [(&str, [Option<Begin>; 2]); 5] = [
     (
         Blocks::NAME,
@@ -47,7 +47,7 @@ pub const SEARCHES: [&str; BY_NAME.len()] = {
 };
 
 /// A search algorithm for trimming, which has one or two stages. The second stage starts with the
-/// result of the first one: coarse units first, then finer units inside of what remains.
+/// result of the first one, and tries smaller deletions.
 #[derive(Clone, Copy, Debug)]
 pub struct TrimSearch([Option<Begin>; 2]);
 
@@ -89,10 +89,10 @@ impl Default for TrimSearch {
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     best: Config,
-    /// Sizes in bytes of the blocks that are still to be deleted, largest first; the first one is
-    /// the current size.
+    /// Sizes in bytes of the blocks that the search still has to delete, largest first; the first
+    /// one is the current size.
     sizes: Vec<usize>,
-    /// Offset in bytes of the block to be deleted next, in the shortest text so far that kept the
+    /// Offset in bytes of the next block to delete, in the shortest text so far that kept the
     /// coverage.
     at: usize,
 }

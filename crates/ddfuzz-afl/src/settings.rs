@@ -12,7 +12,7 @@ pub struct Settings {
     /// The search algorithm that trims queue entries.
     pub search: TrimSearch,
     /// Largest number of steps for each entry; each step is an execution of the target, and 0 trims
-    /// nothing. `None`: it depends on the length of the entry
+    /// nothing. `None`: the number depends on the length of the entry
     /// ([`default_steps`](crate::default_steps)).
     pub steps: Option<u32>,
 }
@@ -24,8 +24,8 @@ impl Settings {
     /// for each queue entry.
     pub const STEPS: &str = "DDFUZZ_AFL_STEPS";
 
-    /// Returns the settings that environment variables give; `get` returns the value of one. The
-    /// second result has a message for each invalid value, whose default is used instead.
+    /// Reads settings from environment variables; `get` returns the value of a variable. The second
+    /// result has a message for each invalid value, in place of which the default is used.
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
@@ -67,24 +67,26 @@ fn no_count(count: &OsStr) -> String {
     )
 }
 
-/// The first ranges of bytes that AFL's own trimming deletes have the size of the entry, rounded up
-/// to a power of two, divided by this number (`TRIM_START_STEPS` in its `config.h`).
+/// Divisor for the size of the first ranges of bytes that AFL's own trimming deletes: the size of
+/// the entry, rounded up to a power of two, divided by this number (`TRIM_START_STEPS` in AFL's
+/// `config.h`).
 const FIRST_DIVISOR: usize = 16;
-/// The last ranges of bytes that AFL's own trimming deletes have the size of the entry, rounded up
-/// to a power of two, divided by this number (`TRIM_END_STEPS`), but at least [`MIN_BLOCK`] bytes.
+/// Divisor for the size of the last ranges of bytes that AFL's own trimming deletes: the size of
+/// the entry, rounded up to a power of two, divided by this number (`TRIM_END_STEPS`), but at least
+/// [`MIN_BLOCK`] bytes.
 const LAST_DIVISOR: usize = 1024;
 /// Size of the smallest range of bytes that AFL's own trimming deletes (`TRIM_MIN_BYTES`).
 const MIN_BLOCK: usize = 4;
 
-/// The default number of steps (executions) is that of AFL's own trimming times this number, plus
-/// [`EXTRA_STEPS`].
+/// Factor in the default number of steps (executions), which is this number times the number of
+/// AFL's own trimming, plus [`EXTRA_STEPS`].
 const FACTOR: u32 = 2;
 /// Number that is added to the default number of steps of each entry, because AFL's own trimming
 /// makes none for the smallest entries.
 const EXTRA_STEPS: u32 = 16;
 
 /// Returns the sizes, in bytes, of the ranges of bytes that AFL's own trimming deletes from an
-/// entry of `len` bytes, in the order in which it does.
+/// entry of `len` bytes, in the order in which they are deleted.
 pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
     let rounded = len.next_power_of_two();
     let first = (rounded / FIRST_DIVISOR).max(MIN_BLOCK);

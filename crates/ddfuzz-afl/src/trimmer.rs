@@ -65,7 +65,7 @@ impl Trimmer {
     }
 
     /// Returns the candidate to run in this step; after the last step, the shortest text that kept
-    /// the coverage. It is empty only without a queue entry.
+    /// the coverage. It is empty only if there is no queue entry.
     ///
     /// The first candidate is the entry itself. If it does not have the same coverage again, the
     /// coverage varies from run to run, and the trimming ends.
@@ -95,8 +95,8 @@ impl Trimmer {
     }
 
     /// Stops all trimming for good, after a panic, and returns the number of steps of the current
-    /// entry, which ends its trimming. The state that the panic left is never used or freed,
-    /// because that could panic again.
+    /// entry, which ends its trimming. The state at the time of the panic is never used or freed,
+    /// because this could panic again.
     pub fn give_up(&mut self) -> u32 {
         self.gave_up = true;
         std::mem::forget(self.entry.take());

@@ -39,6 +39,7 @@ pub struct Status {
     /// Number of versions that the search has built and tested so far, also those that do not
     /// build; checks and tests that needed no build are not counted.
     pub executed: u64,
-    /// Number of changes in the smallest set of changes that has failed so far; 0 if none has.
+    /// Number of changes in the smallest set of changes that has failed so far; 0 if no set has
+    /// failed.
     pub best: u64,
 }

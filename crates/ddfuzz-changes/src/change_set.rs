@@ -38,8 +38,9 @@ pub struct Hunk {
     /// The range of lines of the file's new version that the hunk puts in, counted from 0; empty if
     /// the hunk only deletes lines.
     pub new: Range<usize>,
-    /// The line with a function's name that git prints in the header, which is often that of the
-    /// function before the hunk; may be empty.
+    /// Text that git prints behind the line numbers in the hunk's header: the nearest line before
+    /// the hunk that begins a function, often not the function that contains the hunk; may be
+    /// empty.
     pub function: String,
 }
 
@@ -70,8 +71,8 @@ fn lines(text: &str) -> Option<Range<usize>> {
     }
 }
 
-/// Converts a range of lines to the two numbers by which the header of a hunk gives it: the first
-/// line, counted from 1 (for an empty range, the line before it), and the number of lines.
+/// Converts a range of lines to the two numbers that stand for it in the header of a hunk: the
+/// first line, counted from 1 (for an empty range, the line before it), and the number of lines.
 pub fn as_in_header(lines: &Range<usize>) -> [u64; 2] {
     let start = lines.start + usize::from(!lines.is_empty());
     [start as u64, lines.len() as u64]
@@ -133,9 +134,9 @@ impl FileChange {
         }
     }
 
-    /// Returns the name, in results, of a change of the kind `kind` in this file. If the file is a
-    /// symbolic link with a new target, or a submodule with a new commit, the name is `link` or
-    /// `submodule`, else that of the kind.
+    /// Returns the name, in results, of a change of the kind `kind` in this file: `link` if the
+    /// file is a symbolic link that gets a new target, `submodule` if it is a submodule that gets a
+    /// new commit, else the name of the kind.
     pub fn kind_name(&self, kind: Kind) -> &'static str {
         let mode = self.new.as_ref().map(|new| new.entry.mode);
         match (kind, mode) {
@@ -145,14 +146,15 @@ impl FileChange {
         }
     }
 
-    /// Returns the path of the file in the new version, or if it is deleted, in the old one.
+    /// Returns the path of the file in the new version or, if the new version lacks the file, in
+    /// the old version.
     pub fn path(&self) -> &[u8] {
         let version = self.new.as_ref().or(self.old.as_ref());
         version.map_or(b"", |version| &version.path)
     }
 
-    /// Returns the single changes of which the file's difference consists (such as a rename and
-    /// several hunks), in the order in which they are numbered.
+    /// Returns the single changes that make up the file's difference (such as a rename and several
+    /// hunks), in the order in which they are numbered.
     fn kinds(&self) -> Vec<Kind> {
         let (old, new) = match (&self.old, &self.new) {
             (Some(old), Some(new)) => (old, new),
@@ -177,7 +179,7 @@ impl FileChange {
     }
 }
 
-/// What one change does to its file: create, delete, rename it, replace some of its lines ….
+/// What one change does to its file: creates, deletes or renames it, replaces some of its lines, ….
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// This change creates the file.
@@ -221,9 +223,9 @@ pub struct Part {
     pub kind: Kind,
 }
 
-/// A set of all changes between two versions of the program, numbered by file and line. A change is
-/// usually one hunk, or the creation, deletion, renaming … of one file. Parts that can only be
-/// applied together, such as when a file becomes a directory, are one change.
+/// The set of all changes between two versions of the program, numbered by file and line. A change
+/// is usually one hunk, or the creation, deletion, renaming … of one file. Parts that can only be
+/// applied together, for example because a file becomes a directory, are one change.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSet {
     /// The files that differ between the two versions.
@@ -344,8 +346,8 @@ impl ChangeSet {
     }
 
     /// Returns the facts by which a search orders and divides the changes: their groups (directory,
-    /// file, commit, function), the identifiers in their lines, and which change probably requires
-    /// which. `commit_of` has the result of [`commits`](ChangeSet::commits), or is empty.
+    /// file, commit, function), the identifiers in their lines, and which changes probably require
+    /// which others. `commit_of` has the result of [`commits`](ChangeSet::commits), or is empty.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -445,16 +447,16 @@ impl ChangeSet {
 enum Applied {
     /// The changes cannot be applied, because they conflict with the file in the tree.
     Clash,
-    /// The changes delete the file, so that the tree has none at its path.
+    /// The changes delete the file, so that the tree has no file at its path.
     Gone,
-    /// The changes leave a file at this path, with this mode and content.
+    /// The changes result in a file at this path, with this mode and content.
     Put(Vec<u8>, Entry),
 }
 
 impl FileChange {
     /// Applies the changes `chosen` of this file to the files `base`. Returns what becomes of the
-    /// file: gone, or a path with its new content, or a clash if `base` has another file there than
-    /// the changes expect.
+    /// file: it is gone; it has a path and a new content; or there is a clash, because `base` has
+    /// another file at the path than the changes expect.
     fn applied(
         &self,
         chosen: &[Kind],
@@ -502,9 +504,9 @@ impl FileChange {
     }
 
     /// Applies those of the changes `chosen` that concern the content of the file (not its mode,
-    /// for example) to the content `there`, and returns the result. If `there` is not the content
-    /// of the old version, the changes are merged into it. `None` if they conflict with it, or if
-    /// one of the versions lacks the file.
+    /// for example) to `there`, a content of the file, and returns the result. If `there` is not
+    /// the content of the old version, the changes are merged into it. `None` if they conflict with
+    /// it, or if the old or the new version lacks the file.
     fn merged(
         &self,
         chosen: &[Kind],
@@ -553,8 +555,8 @@ impl FileChange {
         Ok(merged.map(Content::of))
     }
 
-    /// Returns the text `old` with the lines of the hunks `kept` replaced by those of the text
-    /// `new`.
+    /// Returns the text `old` with the hunks `kept` applied: each replaces its lines of `old` by
+    /// its lines of the text `new`.
     fn spliced(&self, kept: &[usize], old: &[u8], new: &[u8]) -> Vec<u8> {
         let (old, new) = (ddfuzz_delta::lines(old), ddfuzz_delta::lines(new));
         let mut text = Vec::new();
@@ -569,8 +571,8 @@ impl FileChange {
     }
 
     /// Returns the text that a change of the kind `kind` removes from the file, and the text that
-    /// it adds; both are empty if the change is no hunk and no creation or deletion of the file.
-    /// `old` and `new` are the lines of the file in both versions.
+    /// it adds; both are empty if the change is neither a hunk nor the creation or deletion of the
+    /// file. `old` and `new` are the lines of the file in both versions.
     fn texts(&self, kind: Kind, old: &[&[u8]], new: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
         match kind {
             Kind::Hunk(hunk) => {
@@ -592,8 +594,9 @@ pub(crate) fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     &lines[range.start.min(end)..end]
 }
 
-/// Joins changes that can only be applied together to one: when one alone would put a file where
-/// another has a directory, or both would put a file at the same path.
+/// Joins changes into one change if they can only be applied together: because one of them alone
+/// would put a file where another file needs a directory, or both would put a file at the same
+/// path.
 fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     let mut freed: HashMap<&[u8], usize> = HashMap::new();
     let mut taken: Vec<(&[u8], usize)> = Vec::new();
@@ -640,7 +643,8 @@ fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     *units = joined;
 }
 
-/// Checks whether a file content is a Git LFS pointer, a text for a file that is kept elsewhere.
+/// Checks whether the content of a file is a Git LFS pointer: a short text that stands for a file
+/// stored outside of the repository.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }

@@ -1,5 +1,5 @@
-//! The end of a search for failure-inducing changes: the found changes as the result shows them,
-//! tests that are repeated, and the claim.
+//! Ends a search for failure-inducing changes: converts the found changes to the form in which the
+//! result shows them, repeats tests, and writes the claim (such as 1-minimal).
 
 use std::sync::Arc;
 
@@ -16,16 +16,17 @@ use crate::session::Session;
 use crate::tree::Tree;
 
 /// Changes that are applied together, as pairs: the index of one of the sets of changes that are
-/// searched, and the changes that are taken of this set.
+/// searched, and the changes that are taken from this set.
 type Kept = Vec<(usize, Config)>;
 
-/// A version of the program, with one of the found changes left out or alone, whose test can refute
-/// the claim about these changes.
+/// A version of the program that has all found changes but one, or only one of them, and whose test
+/// can refute the claim about the found changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Premise {
     /// Index, among the pairs of found changes, of the pair to which the change `unit` belongs.
     pub at: usize,
-    /// The found change that is left out of the version, or that it has alone.
+    /// The found change that this version lacks or, if it has only one of the found changes, the
+    /// change that it has.
     pub unit: usize,
     /// The found changes that the version has, on top of the version to which the found changes are
     /// applied.
@@ -35,8 +36,9 @@ pub struct Premise {
     pub refuting: Outcome,
 }
 
-/// Returns the versions that must be tested to prove the claim about the found changes `kept`: each
-/// without one of the changes and, for [`Goal::Difference`], also each with a single one of them.
+/// Returns the versions that must be tested to prove the claim about the found changes `kept`: for
+/// each change, the version without it and, for [`Goal::Difference`], also the version with this
+/// change alone.
 pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     let mut all = Vec::new();
     for (at, (set, changes)) in kept.iter().enumerate() {
@@ -63,9 +65,10 @@ pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     all
 }
 
-/// Tests once more a version that a bisection takes for the last one that passes: the commit `on`
-/// with the changes `kept`. One odd run would otherwise lead to a wrong commit. Fails if the
-/// version does not pass again. Does nothing if it was tested several times, or has not passed.
+/// Tests once more the version that a bisection considers the last passing one (the commit `on`
+/// with the changes `kept`), because a single odd run would lead to a wrong commit. Returns an
+/// error if the version fails now. Does nothing if it was already tested several times, or has not
+/// passed.
 pub(crate) fn vote(
     session: &mut Session<'_>,
     on: &str,
@@ -88,9 +91,9 @@ pub(crate) fn vote(
     }
 }
 
-/// Tests a version once more if its outcome, which `known` has, was shown by a single test, and
-/// returns the new outcome. `None` if the budget is used up, the version does not build, or several
-/// tests have shown its outcome.
+/// Tests a version once more if its outcome, in `known`, was shown by a single test, and returns
+/// the new outcome. `None` if several tests have shown the outcome, the version does not build, or
+/// the budget is used up.
 fn tested_again(
     session: &mut Session<'_>,
     candidate: &Candidate,
@@ -106,9 +109,9 @@ fn tested_again(
     }
 }
 
-/// Removes needless changes from `kept`: tests the removal of each single one, and removes it if
-/// the old version, with all other kept changes applied, still fails. Returns how many of the
-/// remaining changes cannot be left out because the version without them does not build.
+/// Removes needless changes from `kept`: leaves out each single one in turn, and removes it if the
+/// old version with all other kept changes still fails. Returns how many of the remaining changes
+/// cannot be left out because the version without them does not build.
 pub(crate) fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],
@@ -190,15 +193,16 @@ fn versions(
 struct Proof {
     /// References to the lines of the log that record these tests.
     tests: Vec<ProofRef>,
-    /// Whether several tests of one version on which the claim rests have different outcomes.
+    /// Whether a version on which the claim rests had different outcomes when it was tested several
+    /// times.
     alternates: bool,
 }
 
-/// Returns the log lines of the tests that support the claim, one for each version in `premises`. A
-/// version without a test, or whose test had the outcome that refutes the claim, has none, which is
-/// no error: the caller compares the numbers. A version that was tested once is tested once more;
-/// if only the second test refutes the claim, it has no line either, and the result says that
-/// outcomes alternate. `candidate` makes the candidate of a version.
+/// Returns the log lines of the tests that support the claim: one for each version in `premises`
+/// that was tested and whose outcome does not refute the claim. The other versions have none, which
+/// is not an error, as the caller compares the numbers. A version that was tested once is tested
+/// once more; if the second outcome refutes the claim, the version has no line either, and the
+/// result says that outcomes alternate. `candidate` makes the candidate of a version.
 fn prove(
     session: &mut Session<'_>,
     premises: &[Premise],
@@ -224,9 +228,9 @@ fn prove(
 }
 
 /// Ends the log with the found minimal set of changes `kept`, and returns the result. Before that,
-/// the version with these changes is built anew and tested three times, and the version without
-/// each of them is tested once more. The claim is 1-minimal if tests within the time limits show
-/// for each change that the version without it does not fail; else best so far.
+/// the version with these changes is built anew and tested three times, and each version without
+/// one of them is tested once more. The claim is 1-minimal if tests within the time limits show for
+/// each change that the version without it does not fail; else best so far.
 pub(crate) fn conclude(
     session: &mut Session<'_>,
     kept: Kept,
@@ -271,9 +275,9 @@ pub(crate) fn conclude(
 
 /// Ends the log of a search that has found a difference, and returns the result with the claim that
 /// the tests prove. `part` is the difference: a passing and a larger failing set of the changes of
-/// `set`. `base` is the passing version; `commits` are those from which the changes come. Before
-/// the log ends, the failing version is built anew and tested three times, and each version on
-/// which the claim rests is tested once more.
+/// `set`. `base` is the passing version; `commits` are the commits from which the changes come.
+/// Before the log ends, the failing version is built anew and tested three times, and each version
+/// on which the claim rests is tested once more.
 pub(crate) fn conclude_difference(
     session: &mut Session<'_>,
     base: Candidate,
@@ -324,20 +328,20 @@ pub(crate) fn conclude_difference(
     })
 }
 
-/// Largest number of pairs of further tests of a version that has failed in the search but does not
-/// fail any more. The tests end as soon as two outcomes differ, and show that the test alternates.
-/// If all agree, leftovers of earlier builds are given as the reason.
+/// Maximum number of pairs of further tests of a version that failed in the search, but not when it
+/// was tested again. Once two outcomes differ, the test is reported as alternating. If all agree,
+/// leftovers of earlier builds are given as the reason.
 const PAIRS_IN_DOUBT: usize = 9;
 
-/// Checks whether `outcomes`, those of several tests of one version, are not all equal.
+/// Checks whether `outcomes`, the outcomes of several tests of one version, differ.
 fn alternate(outcomes: &[Outcome]) -> bool {
     outcomes.windows(2).any(|pair| pair[0] != pair[1])
 }
 
 /// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
-/// the build of the old version left it, and tests it three times. If a test does not fail, returns
-/// an error. It says that the test alternates, if further tests of the same build have different
-/// outcomes; else that incremental builds in the search may have missed changes.
+/// the build of the old version left it, and tests it three times. If one of these tests does not
+/// fail, returns an error: that the test alternates, if further tests of the same build have
+/// different outcomes; else that incremental builds in the search may have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     let mut outcomes = Vec::new();
     for time in 0..TIMES {

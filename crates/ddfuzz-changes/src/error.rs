@@ -82,13 +82,13 @@ pub enum ChangesError {
     /// do not all have the same outcome.
     #[error("the test alternates: tests of {shown} gave {outcomes}")]
     Alternating {
-        /// The version whose tests have different outcomes, by its commit id, as the user typed it,
-        /// or in words.
+        /// The version whose tests have different outcomes: its commit id, what the user typed for
+        /// it, or a description.
         shown: String,
         /// The outcomes of the tests of this version, separated by commas.
         outcomes: String,
     },
-    /// The test command ended by a signal or with an exit status from 128 on, which counts as
+    /// The test command ended by a signal or with an exit status of 128 or more, which counts as
     /// broken and ends the search, as for `git bisect run`.
     #[error("the test ended with {ended}, which ends the search")]
     TestBroken {
@@ -97,16 +97,17 @@ pub enum ChangesError {
         /// The end of what the test command printed.
         output: String,
     },
-    /// What earlier builds or tests have left in the directory changes the outcome of a test. The
-    /// version with the found changes failed in the search; but built again on the untouched build
-    /// of the old version, it does not build, or does not fail in all of three tests. Or the new
-    /// version fails only if it is built in an empty directory, not on the build of the old one.
+    /// The outcome of a test depends on what earlier builds or tests have left in the directory.
+    /// Either the version with the found changes failed in the search, but when it is built again
+    /// on the untouched build of the old version, it does not build, or does not fail in all of
+    /// three tests. Or the new version fails only if it is built in an empty directory, not on the
+    /// build of the old one.
     #[error("{what}")]
     StaleBuild {
-        /// What was tested in two ways, with which outcomes, in words.
+        /// What was tested in two ways, and with which outcomes, in words.
         what: String,
-        /// Whether a command builds each version; if false, the tests leave behind what changes
-        /// later tests.
+        /// Whether a command builds each version; if false, the tests themselves leave files that
+        /// change the outcomes of later tests.
         has_build: bool,
     },
     /// The user stopped the search before it was finished.
@@ -127,8 +128,8 @@ pub enum ChangesError {
         /// A folder on the full disk.
         folder: PathBuf,
     },
-    /// The log of a search was only to be replayed, without running tests, but it ends before its
-    /// search does.
+    /// The log of a search was only to be replayed, without running tests, but the log ends before
+    /// the search does.
     #[error("the log has no end yet")]
     Unfinished,
     /// A program, such as the build or test command, cannot be run.

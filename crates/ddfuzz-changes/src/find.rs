@@ -1,5 +1,5 @@
-//! The search for failure-inducing changes: the history first, then the changes of one commit, then
-//! the partners that these changes need; or, without a history, all changes at once.
+//! The search for failure-inducing changes: searches the git history first, then the changes of one
+//! commit, then the earlier changes that these need; or, without a history, all changes at once.
 
 use std::sync::Arc;
 
@@ -26,8 +26,9 @@ pub(crate) const TIMES: usize = 3;
 pub enum Goal {
     /// Find a minimal set of changes with which the old version fails.
     Cause,
-    /// Find a minimal difference between a version that passes and one that fails: changes that
-    /// make the failure come once other changes, with which the version still passes, are applied.
+    /// Find a minimal difference between a version that passes and one that fails. The passing
+    /// version may have some of the changes; the difference consists of further changes that make
+    /// it fail.
     Difference,
 }
 
@@ -40,8 +41,8 @@ pub struct Found {
     pub kept: Vec<(usize, Config)>,
     /// All files of the old version of the program, which passes.
     pub old: Arc<Tree>,
-    /// The files of the version to which the found changes are applied: the old version, or for
-    /// [`Goal::Difference`] one that has other changes already and passes.
+    /// The files of the version to which the found changes are applied: the old version or, for
+    /// [`Goal::Difference`], a passing version that may already have other changes.
     pub passing: Arc<Tree>,
     /// The files of the failing version that has the changes found by the search.
     pub failing: Arc<Tree>,
@@ -75,9 +76,9 @@ pub struct Found {
 ///
 /// # Errors
 ///
-/// If both versions have the same files; if a test of the old version does not pass, or one of the
-/// new version does not fail; if the result no longer fails when it is built again; and those of
-/// [`Session::probe`].
+/// If both versions have the same files; if a test of the old version does not pass, or a test of
+/// the new version does not fail; if the result no longer fails when it is built again; and those
+/// of [`Session::probe`].
 pub fn find(
     session: &mut Session<'_>,
     goal: Goal,
@@ -101,9 +102,9 @@ pub fn find(
     }
 }
 
-/// Tests the version `tree` up to three times before the search, and fails unless each outcome is
-/// `expected`. `what` says which version it is: the old one (`Axiom`) or the new one (`Baseline`).
-/// If the first outcome is not `expected`, there is no further test.
+/// Tests the version `tree` up to three times before the search, and returns an error unless each
+/// outcome is `expected`. `what` says which version it is: the old one (`Axiom`) or the new one
+/// (`Baseline`). If the first outcome is not `expected`, there is no further test.
 fn check(
     session: &mut Session<'_>,
     what: What,
@@ -151,8 +152,8 @@ fn check(
     })
 }
 
-/// The tests of a search in one set of changes (`set`): each builds and tests the commit `on` with
-/// some changes of the set, and on top of them the changes `later` of other sets.
+/// The tests of a search in one set of changes (`set`). Each test is of the commit `on` with some
+/// changes of the set and, on top of them, the changes `later` of other sets.
 struct SetProber<'s, 'a> {
     session: &'s mut Session<'a>,
     on: String,
@@ -409,10 +410,11 @@ fn by_history(
     })
 }
 
-/// Searches inside of a merge, if the bisection has led to a single one (`commits`): bisects the
-/// first-parent line of its second parent. Returns the id of the last version there that passes,
-/// and the first commit that fails. `None` if `commits` is something else, if that line does not
-/// begin with a version that passes and end with one that fails, or if several commits are left.
+/// Searches inside of a merge, if `commits`, to which a bisection has led, is a single merge of two
+/// parents: bisects the first-parent line of its second parent. Returns the id of the last commit
+/// of this line that passes, and the commit after it, which fails. `None` if there is no such
+/// merge; if the line does not begin with a version that passes and end with one that fails; or if
+/// several commits remain, because some cannot be tested.
 fn inside_merge(
     session: &mut Session<'_>,
     commits: &[Commit],
@@ -451,9 +453,9 @@ fn inside_merge(
 }
 
 /// Searches the earlier changes that the changes `kept` of one commit need to make the old version
-/// fail (*interference*). As long as the old version does not fail with all changes found, bisects
-/// the history before version `last` and searches the commit that this leads to. Then leaves out
-/// changes that are not needed, ends the log, and returns the result.
+/// fail (*interference*). As long as the old version does not fail with all changes found so far,
+/// bisects the history before version `last` and searches the changes of the commit found by this.
+/// Then leaves out changes that are not needed, ends the log, and returns the result.
 fn with_partners(
     session: &mut Session<'_>,
     history: &History<'_>,

@@ -1,4 +1,5 @@
-//! Runs git: without the settings that lead it to other repositories, and with errors of its own.
+//! Runs git, without the environment variables that lead it to other repositories, and reports its
+//! failures as `ChangesError`.
 
 use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -39,7 +40,7 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, ChangesError> {
 }
 
 /// Runs the git command `command` to its end and calls `take` with each line that it prints to
-/// stdout, which may be far more text than memory has room for; an error as of [`output`].
+/// stdout, which may be far more text than memory has room for; fails as [`output`] does.
 pub(crate) fn each_line(
     command: &mut Command,
     mut take: impl FnMut(&[u8]),
@@ -80,8 +81,8 @@ pub(crate) fn each_line(
 }
 
 /// Returns what a git command printed to stdout, given how it ended (`done`); `what` are its
-/// arguments, for the error. If a signal has ended git (Ctrl-C at the terminal, say), the error is
-/// one of the system, which says nothing about what git was asked.
+/// arguments, for the error message. If git was ended by a signal (by Ctrl-C at the terminal, for
+/// example), the error is `System`, not `Git`, because git has not refused anything.
 pub(crate) fn finished(what: String, done: Output) -> Result<Vec<u8>, ChangesError> {
     match done.status.code() {
         Some(0) => Ok(done.stdout),

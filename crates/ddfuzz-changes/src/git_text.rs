@@ -53,9 +53,10 @@ pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
     text.split(|byte| *byte == 0).filter_map(commit).collect()
 }
 
-/// Returns `path`, the path of a file in a version, as a vector. Returns an error if git would not
-/// check the path out, because it may lead out of the directory of the version: if a component of
-/// it is empty, `.`, `..` or `.git` (in any case). Objects of a repository can have such paths.
+/// Returns `path`, the path of a file in a version, as a vector. Returns an error if a component of
+/// the path is empty, `.`, `..` or `.git` (in any case): git would not check such a path out,
+/// because it may lead out of the directory of the version. Objects of a repository can have such
+/// paths.
 fn checked(path: &[u8]) -> Result<Vec<u8>, ChangesError> {
     let is_invalid = |part: &[u8]| {
         part.is_empty() || [b".", &b".."[..]].contains(&part) || part.eq_ignore_ascii_case(b".git")
@@ -73,7 +74,8 @@ fn invalid(path: &[u8]) -> ChangesError {
 }
 
 /// Parses the output of `git ls-tree -r -z` to the files of a version. Returns an error if a path
-/// may lead out of the directory of the version, or is both that of a file and of a directory.
+/// may lead out of the directory of the version, or if one path is that of a file and of a
+/// directory.
 pub(crate) fn tree(text: &[u8]) -> Result<Tree, ChangesError> {
     let mut entries = Vec::new();
     for line in text.split(|byte| *byte == 0) {

@@ -13,9 +13,9 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Finds the functions in a source text by a grammar of its programming language, which the
-    /// ending of `file_name` tells. `None` if no grammar of the language is known, or the text is
-    /// too large.
+    /// Finds the functions in a source text by a grammar of its programming language, which is
+    /// recognized by the ending of `file_name`. `None` if no grammar of the language is known, or
+    /// the text is too large.
     pub fn of(file_name: &[u8], text: &[u8]) -> Option<Outline> {
         let line_at = |offset: usize| {
             let before = &text[..offset.min(text.len())];
@@ -41,8 +41,9 @@ impl Outline {
         found.map_or_else(String::new, |(name, _)| name.clone())
     }
 
-    /// Returns the name of the function that contains the first line of a hunk, by the functions in
-    /// the file's old and new version; empty if no function does.
+    /// Returns the name of the function that contains the first line that a hunk adds (if the hunk
+    /// only deletes lines, the first that it deletes); empty if no function does. `old` and `new`
+    /// are the functions in the file's two versions.
     pub fn function_of([old, new]: &[Outline; 2], hunk: &Hunk) -> String {
         match hunk.new.is_empty() {
             true => old.function_at(hunk.old.start),

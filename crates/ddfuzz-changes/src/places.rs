@@ -14,12 +14,12 @@ const NEAREST: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
     /// Changes that the built version lacks and that are nearest to the places in the build's
-    /// messages, however far away: at most `NEAREST` for each place.
+    /// messages, at any distance: at most `NEAREST` for each place.
     pub near: Vec<usize>,
-    /// Changes that the built version lacks and that would change the very lines which the build's
-    /// messages name.
+    /// Changes that the built version lacks and that would change exactly the lines that the
+    /// build's messages name.
     pub missing: Vec<usize>,
-    /// Changes that the built version has and that have made the very lines which the build's
+    /// Changes that the built version has and that have changed exactly the lines that the build's
     /// messages name.
     pub within: Vec<usize>,
 }
@@ -49,8 +49,8 @@ pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
 }
 
 /// Returns, for each change of the file at `path`, its distance from the line `line` of a version
-/// that has the changes `kept`, and its index in `set`. The distance is in lines, and 0 for a
-/// change of the file as a whole, and for all changes if `line` is 0.
+/// that has the changes `kept`, and its index in `set`. The distance is in lines; it is 0 for a
+/// change of the file as a whole, and for every change if `line` is 0.
 fn distances(set: &ChangeSet, kept: &Config, path: &[u8], line: u64) -> Vec<(u64, usize)> {
     let mut hunks = Vec::new();
     let mut found = Vec::new();

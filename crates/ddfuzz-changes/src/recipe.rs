@@ -10,7 +10,7 @@ use ddfuzz_triage::{Crash, Key};
 use crate::ChangesError;
 use crate::tree::Tree;
 
-/// The settings by which each version of the program is built and tested: commands, input,
+/// The settings with which each version of the program is built and tested: commands, input,
 /// environment and limits.
 #[derive(Clone, Debug)]
 pub struct Recipe {
@@ -46,31 +46,33 @@ pub struct Recipe {
 /// test count as PASS, FAIL and UNRESOLVED.
 #[derive(Clone, Debug)]
 pub enum TestKind {
-    /// The test is a shell command. Its exit status 0 is PASS, 125 UNRESOLVED, any other below 128
-    /// FAIL. Reaching a limit is UNRESOLVED; a status from 128 on or a signal ends the search.
+    /// The test is a shell command. Its exit status 0 is PASS, 125 is UNRESOLVED, and any other
+    /// status below 128 is FAIL. Reaching a limit is UNRESOLVED; a status of 128 or more, or a
+    /// signal, ends the search.
     Command {
         /// The shell command, which is run in the directory with the version's files.
         line: String,
-        /// A regular expression that the output of a failing test must match, else the outcome is
-        /// UNRESOLVED. `None`: each failing status is FAIL.
+        /// A regular expression that the output of a failing test must match; if it does not, the
+        /// outcome is UNRESOLVED. `None`: each failing status is FAIL.
         expect: Option<regex::bytes::Regex>,
     },
-    /// The test runs the program and looks at its crash: the crash `held` is FAIL, no crash PASS.
-    /// UNRESOLVED are a different crash, reaching a limit, and a build that does not make the
-    /// program.
+    /// The test runs the program and looks at its crash: the crash `held` is FAIL, no crash is
+    /// PASS. A different crash, reaching a limit, and a build that does not make the program are
+    /// UNRESOLVED.
     Program {
         /// The program to run: a path in the version's directory, an absolute path, or a name in
         /// PATH.
         program: OsString,
-        /// Whether the program lies in the directory of the new version, once that is built: then
-        /// it is looked for in the directory of each version only, never in PATH.
+        /// Whether the program lies in the directory of the new version, known once this version is
+        /// built; if so, it is looked for only in the directory of each version, never in PATH.
         is_inside: Arc<OnceLock<bool>>,
         /// Arguments of the program; `@@` stands for the path of a file with the input.
         args: Vec<OsString>,
-        /// The crash that counts as FAIL: that of the new version. While it is empty, because the
-        /// new version has not been tested yet, each crash is FAIL.
+        /// The crash that counts as FAIL: that of the new version. While `held` is empty, because
+        /// the new version has not been tested yet, each crash is FAIL.
         held: Arc<OnceLock<HeldFailure>>,
-        /// The exit status of the program that counts as a crash; `None` if none does.
+        /// The exit status of the program that counts as a crash; `None` if no status counts as a
+        /// crash.
         crash_exit: Option<i32>,
     },
 }
@@ -95,8 +97,8 @@ pub fn machine_memory() -> u64 {
     kib.map_or(8 << 30, |kib| kib << 10)
 }
 
-/// The crash that the search looks for, as class and keys (hashes by which crashes are grouped): a
-/// version with this crash counts as failing.
+/// The crash that the search looks for, as class and keys (hashes that identify a crash): a version
+/// with this crash counts as failing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldFailure {
     /// The class of the crash, such as `segv`.
@@ -136,10 +138,10 @@ impl HeldFailure {
     }
 }
 
-/// Returns the shell command by which a version is built if the user gives none, chosen by the
-/// build files in its top directory (`Cargo.toml`, `Makefile` …); `None` if there is no known one.
-/// The command makes the build tool go on after errors, so that one build names all that is
-/// missing.
+/// Returns the shell command that builds a version if the user gives none, chosen by the build
+/// files in the version's top directory (`Cargo.toml`, `Makefile` …); `None` if no known build file
+/// is there. The command makes the build tool go on after errors, so that one build names all that
+/// is missing.
 pub fn default_build(tree: &Tree) -> Option<&'static str> {
     let commands = [
         ("Cargo.toml", "cargo build --keep-going"),

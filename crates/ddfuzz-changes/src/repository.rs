@@ -1,8 +1,8 @@
 //! The versions of a program, read by the command line of git.
 //!
-//! The user's repository is only read: its objects are borrowed by a private, bare repository below
-//! the output directory (`objects/info/alternates`), in which everything that git may write is
-//! written. Two directories become two commits of such a repository.
+//! The user's repository is only read: a private, bare repository below the output directory
+//! borrows its objects (`objects/info/alternates`), and git writes only to the private repository.
+//! If the versions are two directories, they become two commits of such a repository.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -20,8 +20,8 @@ pub use crate::git_text::Commit;
 use crate::git_text::{commits, hunks, quoted, raw_changes, tree};
 use crate::tree::{Content, Tree};
 
-/// Git attributes that name the language of source files by their endings; by it git finds the
-/// function in which a hunk lies.
+/// Git attributes that name the language of source files by their endings, so that git finds the
+/// function that contains a hunk.
 const ATTRIBUTES: &str = "*.c diff=cpp\n*.h diff=cpp\n*.cc diff=cpp\n*.cpp diff=cpp\n*.cxx diff=cpp\n\
 *.hh diff=cpp\n*.hpp diff=cpp\n*.rs diff=rust\n*.py diff=python\n*.go diff=golang\n*.java diff=java\n\
 *.kt diff=kotlin\n*.cs diff=csharp\n*.pl diff=perl\n*.pm diff=perl\n*.rb diff=ruby\n*.php diff=php\n\
@@ -29,7 +29,7 @@ const ATTRIBUTES: &str = "*.c diff=cpp\n*.h diff=cpp\n*.cc diff=cpp\n*.cpp diff=
 *.css diff=css\n*.html diff=html\n*.md diff=markdown\n*.scm diff=scheme\n*.tex diff=tex\n";
 
 /// A private, bare git repository in the output directory, which reads the objects of the user's
-/// repository and never writes into that. All access to versions, differences and history goes
+/// repository and never writes to the latter. All access to versions, differences and history goes
 /// through it.
 pub struct Repository {
     folder: PathBuf,
@@ -110,8 +110,8 @@ impl Repository {
     }
 
     /// Returns the folder of a second repository inside this one, into which git writes new
-    /// objects. It borrows no objects of the user's repository: when git is to write an object that
-    /// it has already, it changes the time of that object's file, and that must not be a file of
+    /// objects. It borrows no objects of the user's repository: when git writes an object that
+    /// already exists, it changes the time of the object's file, and must not do so to a file of
     /// the user.
     fn written(&self) -> PathBuf {
         self.folder.join("written")
@@ -134,9 +134,9 @@ impl Repository {
     }
 
     /// Stores the files of a directory as a commit without parents on the branch `name`, and
-    /// returns the commit's id. Folders named `.git` are left out, and so are the folder `without`
-    /// (a canonical path), and all that is no file, folder or symbolic link. Folders without files
-    /// are remembered: see [`Repository::empty_folders`].
+    /// returns the commit's id. Left out are folders named `.git`, the folder `without` (a
+    /// canonical path), and everything that is not a file, folder or symbolic link. Folders without
+    /// files are remembered: see [`Repository::empty_folders`].
     ///
     /// # Errors
     /// If a folder or file cannot be read, or git refuses.
@@ -174,8 +174,8 @@ impl Repository {
         output(self.git().args(["rev-parse", "--verify", &revision])).map(line)
     }
 
-    /// Returns the paths of the folders without files in all imported directories. Each version gets
-    /// these folders, because a build may need them, and no change between versions makes them.
+    /// Returns the paths of the folders without files in all imported directories. Each version
+    /// gets these folders, because a build may need them, although git stores no empty folders.
     pub fn empty_folders(&self) -> BTreeSet<Vec<u8>> {
         self.lock_empty_folders().clone()
     }
@@ -185,7 +185,8 @@ impl Repository {
         held.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns all files of the commit `commit`, with their paths, modes and object ids.
+    /// Returns all files of the commit with the id `commit`, with their paths, modes and object
+    /// ids.
     ///
     /// # Errors
     /// If git cannot read the commit, or a path leads out of the version's directory.
@@ -232,7 +233,7 @@ impl Repository {
         }
     }
 
-    /// Returns the commits of the first-parent line from `old` (excluded) to `new`, oldest first;
+    /// Returns the commits of the first-parent line of `new` that come after `old`, oldest first;
     /// `None` if `old` is not on that line.
     ///
     /// # Errors
@@ -345,8 +346,8 @@ impl Repository {
     }
 
     /// Returns, for each commit of the first-parent line `commits` after `old`, how much it
-    /// changes: its number of hunks and binary files, plus 1. A bisection divides the line by these
-    /// weights.
+    /// changes: its number of hunks and binary files, plus 1. A bisection uses these weights to
+    /// divide the line.
     ///
     /// # Errors
     /// If git cannot compare the commits.
@@ -471,8 +472,8 @@ impl Repository {
     }
 
     /// Merges two versions of a file, `ours` and `theirs`, that both come from the text `base`, by
-    /// `git merge-file`. Returns the merged text; `None` if they conflict, or git takes one of them
-    /// for binary.
+    /// `git merge-file`. Returns the merged text; `None` if the versions conflict, or if git takes
+    /// one of the texts for binary.
     ///
     /// # Errors
     /// If git fails or is ended by a signal, or the temporary files cannot be written.
@@ -509,8 +510,8 @@ impl Repository {
         Ok(hunks(&patch).pop().unwrap_or_default())
     }
 
-    /// Runs git with `words` and the paths of temporary files with these names and texts; returns
-    /// the command line, and how git ended, with its output.
+    /// Runs git with the arguments `words` and the paths of temporary files with these names and
+    /// texts; returns the command line, and how git ended, with its output.
     fn on_texts(
         &self,
         words: &[&str],
@@ -531,8 +532,8 @@ impl Repository {
     }
 }
 
-/// Checks whether git takes a text for binary, and does not merge it: its first 8000 bytes have a
-/// NUL.
+/// Checks whether git takes a text for binary, and so does not merge it: whether there is a NUL
+/// among its first 8000 bytes.
 fn is_binary(text: &[u8]) -> bool {
     text[..text.len().min(8000)].contains(&0)
 }
@@ -586,7 +587,7 @@ impl Contents {
 
 /// Writes the files in the folder `root/below`, with all folders below it, to `out` as input of
 /// `git fast-import`, in the order of their names. Folders named `.git` and the folder `without`
-/// are left out. Adds the folders in which nothing is sent to `empty`.
+/// are left out. Adds the paths of folders that contain nothing to write to `empty`.
 fn send_folder(
     root: &Path,
     below: &Path,

@@ -35,13 +35,13 @@ pub struct ChangesResult {
     /// Number of commits that could not be tested, so that the found changes may come from one of
     /// them instead of the commit known to fail.
     pub found_despite_unbuildable: u64,
-    /// Number of the found changes; for each, the claim says what the version without it does.
+    /// Number of found changes, for each of which the claim says what the version without it does.
     pub removals: u64,
     /// Number of found changes that cannot be left out because the version with all others does not
     /// build; 0 if a difference was searched for.
     pub removals_that_do_not_build: u64,
     /// Whether the failure needs changes of several commits together; false if the budget was used
-    /// up, and if a commit is named for each of the changes.
+    /// up, or if one commit is named for all of the changes.
     pub interference: bool,
     /// Whether the version without one of the found changes passed in one test and failed in
     /// another, so that the claim is `best-so-far` only.
@@ -54,8 +54,8 @@ pub struct ChangesResult {
     /// Path of the file with the patch of the difference: applied to a version that passes, it
     /// makes that version fail. Null if no difference was searched for.
     pub difference: Option<OsText>,
-    /// Path of the file with the patch that turns the old version into the one to which
-    /// `difference` applies; null if that is the old version itself.
+    /// Path of the file with the patch that turns the old version into the version to which the
+    /// patch `difference` applies; null if it applies to the old version itself.
     pub applied: Option<OsText>,
     /// Path of the search's log, which records all tests.
     pub log: OsText,
@@ -64,14 +64,14 @@ pub struct ChangesResult {
 /// Counts of the tests of a search for failure-inducing changes, by how each was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TestCounts {
-    /// Number of tests that the search ran: a version was built and, if it builds, tested. Checks
-    /// are not counted.
+    /// Number of tests that the search ran: each built a version and, if it was built without
+    /// error, tested it. Checks are not counted.
     pub executed: u64,
     /// Number of executed tests with the outcome UNRESOLVED, such as those of versions that do not
     /// build.
     pub unresolved: u64,
-    /// Number of tests that were answered UNRESOLVED without a build: the version lacks a change
-    /// that another one is known to require, or its changes cannot be merged.
+    /// Number of tests that were answered UNRESOLVED without a build, because the version lacks a
+    /// change that another one is known to require, or because its changes cannot be merged.
     pub predicted: u64,
     /// Number of tests that were answered without a run, because a version with the same files was
     /// tested before.
@@ -98,15 +98,15 @@ pub struct BuildCounts {
 pub struct ChangeRecord {
     /// Path of the changed file in the version to which the patch applies.
     pub file: OsText,
-    /// Path of the changed file in the new version, if the file has another one there: it was
+    /// Path of the changed file in the new version, if it differs from `file`, because the file was
     /// renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_file: Option<OsText>,
     /// What the change does to the file: `hunk`, `new file`, `deleted file`, `renamed file`,
     /// `mode`, `binary`, `link`, `submodule`, `type`.
     pub kind: &'static str,
-    /// Whether this is one change with the record before it: neither can be left out without the
-    /// other, as when a file becomes a directory.
+    /// Whether this record and the one before it belong to one change, and cannot be left out
+    /// without each other (for example because a file becomes a directory).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub joined: bool,
     /// The lines of the old version that the change replaces: first line, counted from 1, and
@@ -115,16 +115,16 @@ pub struct ChangeRecord {
     /// The lines of the new version that the change puts in: first line, counted from 1, and number
     /// of lines, as `git diff -U0` writes them; 0 and 0 if the new version has no such file.
     pub new: [u64; 2],
-    /// Name of the function that contains the first of the changed lines; empty if none does, if no
-    /// grammar of the file's language is known, and for changes that are no hunk.
+    /// Name of the function that contains the first of the changed lines; empty if no function
+    /// does, if no grammar of the file's language is known, and for changes that are not hunks.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub function: String,
     /// The commits from which the change comes, as far as they are known, newest first. Empty if
-    /// the versions have no git history, or if no commit between them makes the change: then the
-    /// branch of the old version has changed these lines, and the new version has them as they were
+    /// the versions have no git history, or if no commit between them makes the change, because the
+    /// old version's own branch has changed these lines, and the new version has them as they were
     /// before.
     pub commits: Vec<CommitRecord>,
-    /// Whether the versions have a git history, in which no commit makes the change.
+    /// Whether the versions have a git history, but no commit in it makes the change.
     #[serde(skip)]
     pub is_of_no_commit: bool,
 }
@@ -153,9 +153,9 @@ impl From<&Commit> for CommitRecord {
     }
 }
 
-/// Returns a record for each found change, with file, lines and commits. If the same change occurs
-/// in the difference between the commits `old` and `new`, the record has its lines there. Without
-/// `has_history`, no commits are looked up.
+/// Returns a record for each found change, with file, lines and commits. If the difference between
+/// the commits `old` and `new` contains the same change, the record has the lines from there.
+/// Without `has_history`, no commits are looked up.
 ///
 /// # Errors
 /// If contents or commits cannot be read.
@@ -223,8 +223,9 @@ pub fn describe(
 /// The lines of the contents of files, each content read and split once.
 type Lines<'t> = HashMap<&'t Content, Vec<&'t [u8]>>;
 
-/// Reads the old and the new content of files with hunks: of all such files in the set `made`, and
-/// of those in `whole` whose paths are also in `made`. Returns the bytes of each content.
+/// Reads the old and the new content of files with hunks: of all such files in the set of changes
+/// `made`, and of those files in the set `whole` whose paths are also in `made`. Returns the bytes
+/// of each content.
 fn texts<'s>(
     repository: &Repository,
     made: &'s ChangeSet,
@@ -255,16 +256,16 @@ struct History<'a> {
     /// The commits of the files in the set of found changes, by the index of the file.
     commits: HashMap<usize, Vec<CommitRecord>>,
     /// For each line of a file of the new version, by the path of the file, the commit that added
-    /// the line ([`Repository::blame`]).
+    /// the line; `None` for a line that the old version has already ([`Repository::blame`]).
     brought: HashMap<Vec<u8>, Vec<Option<String>>>,
 }
 
 impl History<'_> {
-    /// Returns the commits from which a found change comes. `file` is the index of its file among
-    /// the found changes, and `change` what these change in the file. `whole` is the difference of
-    /// the file between the old and the new version, and `kind` the found change in that
-    /// difference. A hunk comes from the commits that added its lines; another change from those
-    /// that touch the file.
+    /// Returns the commits from which a found change comes: for a hunk, the commits that added its
+    /// lines; for another change, the commits that touch the file. `file` is the index of its file
+    /// among the found changes, and `change` all that these change in the file. `whole` is the
+    /// difference of the file between the old and the new version, and `kind` the found change in
+    /// this difference.
     fn commits_of(
         &mut self,
         (file, change): (usize, &FileChange),
@@ -286,7 +287,7 @@ impl History<'_> {
     }
 
     /// Returns true if a hunk, whose new lines no commit after the old version added, was made on
-    /// the branch of the old version. This is so if that branch has commits which the new version
+    /// the branch of the old version. This is so if the branch has commits that the new version
     /// lacks, and has added all lines that the hunk removes, or deleted the lines that the hunk
     /// adds.
     fn is_of_old_branch(&self, file: &FileChange, hunk: &Hunk) -> Result<bool, ChangesError> {
@@ -302,9 +303,9 @@ impl History<'_> {
         Ok(added.iter().all(Option::is_some) || !hunk.new.is_empty())
     }
 
-    /// Returns the commits that added the lines `lines` (counted from 0) of the file `file` in the
-    /// new version, newest first, merges among them; empty if the lines are of the old version, or
-    /// there are none.
+    /// Returns the commits, possibly merges, that added the lines `lines` (counted from 0) of the
+    /// file `file` in the new version, newest first; empty if the old version has these lines
+    /// already, or if `lines` is empty.
     fn brought(
         &mut self,
         file: &FileChange,
@@ -329,9 +330,9 @@ impl History<'_> {
 
     /// Returns the commits from which the found changes of the file with the index `file` probably
     /// come, newest first. These are the commits of the search's result that touch the file, under
-    /// any of its paths in `changes`. If none of them does: the only commit of the result, if it
-    /// has just one (a merge touches its files by other commits); else all commits between the two
-    /// versions that touch the file.
+    /// any of its paths in `changes`. If no commit of the result touches it: the only commit of the
+    /// result, if there is just one (a merge touches its files by other commits); else all commits
+    /// between the two versions that touch the file.
     fn touching(
         &mut self,
         file: usize,
@@ -376,15 +377,16 @@ impl History<'_> {
 /// The functions in the files with hunks, found once for each file.
 struct Functions<'t> {
     texts: &'t HashMap<&'t Content, Vec<u8>>,
-    /// The functions in the old and the new version of a file, by whether it is a file of the whole
-    /// difference, and its index; `None` if no grammar of its language is known.
+    /// The functions in the old and the new version of a file; `None` if no grammar of its language
+    /// is known. The key is whether the file is one of the difference between the old and the new
+    /// version (else one of the found changes), and its index.
     of_file: HashMap<(bool, usize), Option<[Outline; 2]>>,
 }
 
 impl Functions<'_> {
     /// Returns the name of the function that contains the first line of the hunk `kind` of `file`;
-    /// empty if none does, and for changes that are no hunk. `key` is the key by which the file's
-    /// functions are remembered: whether it is a file of the whole difference, and its index.
+    /// empty if no function does, and for changes that are not hunks. `key` is the key of the
+    /// file's functions in `of_file`.
     fn function_of(&mut self, key: (bool, usize), file: &FileChange, kind: Kind) -> String {
         let Kind::Hunk(hunk) = kind else {
             return String::new();
@@ -440,10 +442,10 @@ fn record(
     })
 }
 
-/// Finds the change of file `change` that `kind` names in another difference, the set `whole`, of
-/// which `others` are the changes to one path: a hunk that replaces the same text by the same text,
-/// or another change of the same kind. Of several such hunks, returns the one nearest to it in the
-/// file; `None` if there is none.
+/// Finds the change of the kind `kind` in the file `change` again in another difference: the set
+/// `whole`, of which `others` are the changes of one path. A hunk is found by its removed and added
+/// text, another change by its kind. Of several such hunks, returns the one nearest to the given
+/// one in the file; `None` if there is none.
 fn same_change(
     change: &FileChange,
     kind: Kind,
@@ -465,7 +467,8 @@ fn same_change(
     others.iter().filter(is_same).min_by_key(distance).copied()
 }
 
-/// Returns the path of a file in the old version, or if it is created, in the new one.
+/// Returns the path of a file in the old version or, if the old version lacks the file, in the new
+/// version.
 fn path_before(change: &FileChange) -> &[u8] {
     let version = change.old.as_ref().or(change.new.as_ref());
     version.map_or(b"", |version| &version.path)

@@ -1,8 +1,8 @@
 //! Tests candidates for a search: composes their files, answers what is known, has the rest built
 //! and tested, and writes each test to the minimization log.
 //!
-//! A search is a pure function of the two versions and the outcomes. So a log is resumed by feeding
-//! its lines as answers to the same search, and replayed by feeding nothing else.
+//! A search is a pure function of the two versions and the outcomes. So it is resumed by giving it
+//! the outcomes from its log before those of further tests, and replayed by giving it no others.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
@@ -31,7 +31,8 @@ use crate::workers::Workers;
 #[derive(Clone)]
 struct NumberedSet {
     set: Arc<ChangeSet>,
-    /// Number that the log gives to the first change of the set; the numbers of the others follow.
+    /// Number that the log gives to the set's first change; the other changes have the next
+    /// numbers.
     first: usize,
 }
 
@@ -54,23 +55,23 @@ pub struct Session<'a> {
     tests: u64,
     /// Number of tests so far, by how they were answered: executed, cached, predicted, and checks.
     pub counts: Counts,
-    /// Number of executed tests of the search whose outcome is UNRESOLVED.
+    /// Number of executed tests of the search with the outcome UNRESOLVED.
     pub unresolved: u64,
     /// Number of tests that needed no build, because the same version was tested before.
     pub reused: u64,
     /// Number of changes in the smallest set of changes that has failed so far; `None` if none has.
     best: Option<u64>,
     budget: Budget,
-    /// Time that all tests of the search took so far, including those in the log of an earlier run.
+    /// Time that all tests of the search took so far, including tests in the log of an earlier run.
     took: Duration,
     /// Whether the budget of the search is used up, so that all further tests are refused.
     spent: bool,
     /// Relations learned since the last line of the log: pairs of changes, by their numbers in the
-    /// log, of which the first requires the second.
+    /// log; the first of a pair requires the second.
     requires: Vec<[u64; 2]>,
     stop: Arc<AtomicBool>,
     on_status: Box<dyn FnMut(&Status) + 'a>,
-    /// The report of the build and test that was run last, from which error messages are made.
+    /// The report of the build and test that was run last, for error messages.
     pub last: Report,
 }
 
@@ -85,8 +86,8 @@ pub struct Budget {
 }
 
 impl<'a> Session<'a> {
-    /// Creates a session that searches what makes the commit `new` fail and not the commit `old`.
-    /// Tests are first answered by the lines `past` of an earlier log, each with its line number,
+    /// Creates a session that searches what makes the commit `new` fail, while the commit `old`
+    /// passes. Tests are answered by the lines `past` of an earlier log, each with its line number,
     /// and then by `workers`; new lines are appended to `writer`. Setting `stop` ends the session.
     pub fn new(
         repository: Arc<Repository>,
@@ -138,16 +139,16 @@ impl<'a> Session<'a> {
     }
 
     /// Remembers that one change requires another, as a build has shown: in the set of changes with
-    /// the index `index`, the change `user` cannot be built without the change `needed`. The next
-    /// line of the log records it.
+    /// the index `index`, a version with the change `user` does not build without the change
+    /// `needed`. The next line of the log records it.
     pub fn learn(&mut self, index: usize, user: usize, needed: usize) {
         let first = self.sets[index].first;
         let pair = [user, needed].map(|unit| (first + unit) as u64);
         self.requires.push(pair);
     }
 
-    /// Returns true if the budget forbids the next test. This is so if it is used up and no lines
-    /// of an earlier run's log are left, or if the next of these lines end a search with a smaller
+    /// Returns true if the budget forbids the next test: if it is used up and no lines of an
+    /// earlier run's log are left, or if the next of these lines end a search with a smaller
     /// budget. Such an end is skipped, and false is returned, if lines of further tests follow it
     /// in the log, or if the present budget allows a test and a log is written.
     fn is_over(&mut self) -> bool {
@@ -224,7 +225,7 @@ impl<'a> Session<'a> {
         Arc::clone(&self.sets[index].set)
     }
 
-    /// Returns the files of a candidate, its changes applied; `None` if these cannot be merged.
+    /// Returns the files of a candidate, with its changes; `None` if these cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -233,8 +234,8 @@ impl<'a> Session<'a> {
         self.compose_on(&tree, &candidate.kept)
     }
 
-    /// Returns the files of the version `base` with the changes `kept` (index of a set, changes of
-    /// the set) applied in this order; `None` if they cannot be merged.
+    /// Returns the files of the version `base` with the changes `kept` (each the index of a set,
+    /// and changes of this set) applied in this order; `None` if they cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -253,14 +254,14 @@ impl<'a> Session<'a> {
         Ok(Some(tree))
     }
 
-    /// Builds and tests a candidate, unless the outcome of a version with the same files is known;
-    /// returns the result. `rule` names the step of the search in the log; `ahead` are the
-    /// candidates that are probably tested next, which idle workers test meanwhile. Changes that
-    /// cannot be merged count as a failed build. When the budget is used up, the result is
-    /// UNRESOLVED, and the log gets no line.
+    /// Builds and tests a candidate, unless the outcome of a version with the same files is known,
+    /// and returns the result. `rule` names the step of the search in the log; `ahead` are the
+    /// candidates that the search will probably test next, which idle workers test meanwhile. If
+    /// the changes cannot be merged, this counts as a failed build. When the budget is used up, the
+    /// result is UNRESOLVED, and the log gets no line.
     ///
     /// # Errors
-    /// If the log of an earlier run disagrees, nothing can be tested, or the user stops.
+    /// If an earlier run's log has another test here, nothing can be tested, or the user stops.
     pub fn probe(
         &mut self,
         candidate: &Candidate,
@@ -317,11 +318,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Records in the log, without a test, that a candidate is UNRESOLVED: it lacks a change that,
-    /// as an earlier build has shown, another of its changes requires.
+    /// Records in the log, without a test, that a candidate is UNRESOLVED, because it lacks a
+    /// change that another of its changes requires, as an earlier build has shown.
     ///
     /// # Errors
-    /// If the log of an earlier run disagrees, or the log cannot be written.
+    /// If the log of an earlier run has another test in this place, or the log cannot be written.
     pub fn predict(&mut self, candidate: &Candidate) -> Result<(), ChangesError> {
         if self.spent {
             return Ok(());
@@ -332,8 +333,8 @@ impl<'a> Session<'a> {
 
     /// Runs a check, a test outside of the search, of the version `tree`: of the old or new version
     /// before the search, or of the result after it, as `what` says. Returns the outcome, never
-    /// `None`: UNRESOLVED if the version does not build. With `anew`, the version is built on the
-    /// untouched build of the old version.
+    /// `None`: UNRESOLVED if the version does not build. If `anew` is set, the version is built on
+    /// the untouched build of the old version.
     ///
     /// # Errors
     /// As [`probe`](Session::probe).
@@ -427,8 +428,8 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the known outcome of building and testing `candidate`, with the log line that
-    /// records it. `None` if the candidate was not tested or exceeded a time limit, or if its
-    /// changes cannot be merged.
+    /// records it. `None` if the candidate was not tested or its build or test exceeded a time
+    /// limit, or if its changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -455,8 +456,8 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the log line for a test of `candidate` without its outcome. `rule` names the
-    /// search's step, `key` is the hash of the files, `source` says if the test is run, cached or
-    /// predicted.
+    /// search's step, `key` is the hash of the candidate's files, and `source` says whether the
+    /// test is run, cached or predicted.
     fn line(
         &mut self,
         candidate: &Candidate,
@@ -503,8 +504,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes the next line from the log of an earlier run and returns it, if it is of the test
-    /// `expected`; an error if it is another line. `None` if that log has no more lines.
+    /// Takes the next line from the log of an earlier run and returns it; an error if it is not of
+    /// the test `expected`. `None` if the log has no more lines.
     fn logged(&mut self, expected: &TestLine) -> Result<Option<TestLine>, ChangesError> {
         let Some((number, line)) = self.past.pop_front() else {
             return Ok(None);
@@ -536,8 +537,8 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the log line of a test that was not run because its outcome is known, or checks that
-    /// the log of an earlier call has the same line, and counts the test. It counts as cached if
-    /// `key`, the hash of the version's files, is given, else as predicted.
+    /// the log of an earlier call has the same line, and counts the test: as cached if `key`, the
+    /// hash of the version's files, is given, else as predicted.
     fn write_unrun(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
         let number = self.past.front().map_or(0, |(number, _)| *number);
         match self.logged(&line)? {
@@ -636,9 +637,9 @@ impl<'a> Session<'a> {
         known
     }
 
-    /// If a test has failed with fewer changes than any earlier failing one, writes a line about
-    /// that to the log; while the log of an earlier run is repeated, checks instead that it has
-    /// this line.
+    /// If a test has failed with fewer changes than any earlier failing test, writes a line about
+    /// this to the log; while the log of an earlier run is repeated, checks instead that the log
+    /// has this line.
     fn reduce(&mut self, test: &TestLine) -> Result<(), ChangesError> {
         let is_smaller = test.size > 0 && self.best.is_none_or(|best| test.size < best);
         if !test.has_failed() || !is_smaller {

@@ -1,5 +1,5 @@
-//! Identifiers in program texts, recognized by shape alone: which a text has, and which a line
-//! seems to define.
+//! Finds identifiers in program texts by their form alone: those that occur in a text, and those
+//! that a line seems to define.
 
 use std::collections::HashSet;
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// File mode by which git's trees mark a symbolic link.
+/// File mode that marks a symbolic link in git's trees.
 pub const SYMLINK: u32 = 0o120000;
-/// File mode by which git's trees mark a submodule.
+/// File mode that marks a submodule in git's trees.
 pub const SUBMODULE: u32 = 0o160000;
-/// File mode by which git's trees mark an executable file.
+/// File mode that marks an executable file in git's trees.
 pub const EXECUTABLE: u32 = 0o100755;
 
-/// The content of a file in a version: an object of the git repository, or bytes that are no object
-/// (the file with some changes applied).
+/// The content of a file in a version: an object of the git repository, or bytes that are not an
+/// object (the file with some changes applied).
 #[derive(Clone, Debug)]
 pub enum Content {
     /// The content is the git object with this id, in hex digits.
@@ -85,13 +85,13 @@ impl Tree {
         self.entries.get(path)
     }
 
-    /// Puts a file with the mode and content of `entry` at `path` into the tree; a file that is
-    /// there is replaced.
+    /// Puts a file with the mode and content of `entry` at `path` into the tree; an existing file
+    /// at this path is replaced.
     pub fn put(&mut self, path: &[u8], entry: Entry) {
         self.entries.insert(path.to_vec(), entry);
     }
 
-    /// Removes the file at `path` from the tree; does nothing if there is none.
+    /// Removes the file at `path` from the tree; does nothing if there is no such file.
     pub fn remove(&mut self, path: &[u8]) {
         self.entries.remove(path);
     }
@@ -108,9 +108,9 @@ impl Tree {
         })
     }
 
-    /// Returns a hash of the paths, modes and contents of all files, by which versions with the
-    /// same files are recognized. A git object and bytes count as different contents, even if the
-    /// object has these bytes.
+    /// Returns a hash of the paths, modes and contents of all files, which is equal for versions
+    /// with the same files. A git object and bytes count as different contents, even if the object
+    /// consists of the same bytes.
     pub fn key(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         for (path, entry) in &self.entries {

@@ -1,4 +1,5 @@
-//! A directory in which versions of the program are built and tested, with the commands that do it.
+//! Builds and tests versions of the program in a directory, by shell commands or by running the
+//! program.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,9 +25,9 @@ use crate::repository::Repository;
 use crate::tree::Tree;
 use crate::worktree::Worktree;
 
-/// Maximum number of bytes, counted from its end, that are read of the output of a build or test.
+/// Maximum number of bytes that are read from the end of the output of a build or test.
 const MOST_OUTPUT: u64 = 4 << 20;
-/// Maximum number of lines at the end of a build's or a test's output that messages show.
+/// Maximum number of lines that messages show from the end of the output of a build or test.
 const SHOWN_LINES: usize = 12;
 /// Limit on the size of a file that a build or test writes, in bytes; so large that only faulty
 /// programs reach it.
@@ -34,7 +35,7 @@ const FILE_SIZE: u64 = 1 << 40;
 /// Limit on the number of processes of a build or test; so large that only faulty programs reach
 /// it.
 const PROCESSES: u32 = 4096;
-/// If fewer bytes than this are free on the disk, a failed build or test is blamed on the full
+/// Number of bytes: if fewer are free on the disk, a failed build or test is blamed on the full
 /// disk.
 const LEAST_SPACE: u64 = 1 << 20;
 /// Extension of the name of the file, next to the version's directory, to which builds write their
@@ -43,7 +44,7 @@ const BUILD: &str = "build";
 /// Exit status by which a test command says that it cannot tell whether the version is good
 /// (UNRESOLVED).
 const CANNOT_TELL: i32 = 125;
-/// Lowest exit status of a test command that counts as broken and ends the search, as for `git
+/// Lowest exit status of a test command that counts as broken: it ends the search, as in `git
 /// bisect run`.
 const BROKEN: i32 = 128;
 
@@ -55,14 +56,14 @@ pub struct Report {
     /// The identifiers and places that the compiler's messages name; empty if the build did not
     /// fail.
     pub messages: BuildMessages,
-    /// The last lines of what the build, if it failed, or else the test command printed; empty if
-    /// the test runs the program and looks at its crash.
+    /// The last lines of output: of the build, if it failed, else of the test command; empty if the
+    /// test runs the program and looks at its crash.
     pub output: String,
     /// How the build or the test ended, in a few words, such as `the test ended with exit 1`.
     pub what: String,
-    /// Number of builds that were run for the version, successful or not: 0 if it was built already,
-    /// or there is no build command; more than 1 if the version on whose build it is built had to be
-    /// built first, or a build did not make the program that is tested.
+    /// Number of builds that were run for the version, successful or not: 0 if it was already
+    /// built, or if there is no build command; more than 1 if another version had to be built
+    /// first, as the base of this build, or if a build did not make the program to be tested.
     pub builds: u64,
     /// Whether the build or the test was ended because it exceeded its time limit.
     pub timed_out: bool,
@@ -114,9 +115,9 @@ pub enum BuildBase {
     Version(Arc<Tree>),
 }
 
-/// Builds and tests one version of the program after another, in a directory of its own, which
-/// keeps the build results for the next version. The directory is no git worktree; the user's
-/// repository is only read.
+/// Builds and tests one version of the program after another, in its own directory, where the
+/// results of a build are kept for the next version. The directory is not a git worktree; the
+/// user's repository is only read.
 pub struct Workbench {
     recipe: Recipe,
     worktree: Worktree,
@@ -128,7 +129,7 @@ pub struct Workbench {
 }
 
 impl Workbench {
-    /// Creates a workbench that builds and tests by `recipe` in the directory `root`, which is
+    /// Creates a workbench that builds and tests as `recipe` says in the directory `root`, which is
     /// created with the first version.
     pub fn new(recipe: Recipe, root: PathBuf) -> Workbench {
         Workbench {
@@ -150,8 +151,8 @@ impl Workbench {
     }
 
     /// Writes the files of a version into the directory, builds and tests it, and returns the
-    /// report. A version whose build is in the directory already is only tested, unless `base` says
-    /// with what the build shall begin.
+    /// report. A version whose build is already in the directory is only tested, unless `base`
+    /// demands another content of the directory before the build.
     ///
     /// # Errors
     ///
@@ -215,9 +216,9 @@ impl Workbench {
 
     /// Writes the files of the version `tree` into the directory, and builds it. The program that
     /// the test runs is removed before the build, so that the program of another version is never
-    /// tested. If the build does not make it again, it may have missed that: then the version is
-    /// built once more, in the emptied directory. Adds the number of builds to `builds`. Returns a
-    /// report if the build fails; `None` if it succeeds, or there is no build command.
+    /// tested. If an incremental build does not make this program again, the version is built once
+    /// more, in the emptied directory. Adds the number of builds to `builds`. Returns a report if
+    /// the build fails; `None` if it succeeds, or there is no build command.
     fn make(
         &mut self,
         tree: &Tree,
@@ -410,9 +411,9 @@ const TARGET_DIRS: [&str; 2] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
 /// Folders in which Debian and Fedora install links with the names of compilers that run ccache.
 const CCACHE: [&str; 2] = ["/usr/lib/ccache", "/usr/lib64/ccache"];
 
-/// Returns the environment variables of a build: those of the user, after variables by which
+/// Returns the environment variables of a build: those of the user, preceded by variables that make
 /// compilers use the caches ccache and sccache, if these are installed. In a sandbox, only those of
-/// the user: a build there can neither write to a cache nor reach its server.
+/// the user, as a build in it can neither write to a cache nor reach its server.
 fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
     if recipe.sandbox == Sandbox::On {
@@ -436,9 +437,9 @@ fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
 }
 
 /// Converts the verdict on a run of the program to the report of a test. The crash `held` is FAIL,
-/// a different crash UNRESOLVED, no crash PASS; if `held` is `None`, each crash is FAIL. A run that
-/// reaches a limit is UNRESOLVED, unless that is the crash `held`; the report also says whether it
-/// was the time limit.
+/// a different crash is UNRESOLVED, and no crash is PASS; if `held` is `None`, each crash is FAIL.
+/// A run that reaches a limit is UNRESOLVED, unless reaching it is the crash `held`; the report
+/// also says whether it was the time limit.
 fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
     let ended = match &verdict {
         Verdict::Crash(crash) => crash.ended,
@@ -484,8 +485,8 @@ fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
 }
 
 /// Returns the path of the program that a test runs: `program` as a path in the version's directory
-/// `root`, an absolute path, or a name in PATH unless `only_inside` is set; `None` if there is no
-/// such program. A path with directories that the version lacks is not looked for below the current
+/// `root`, as an absolute path, or, unless `only_inside` is set, as a name in PATH; `None` if there
+/// is no such program. A relative path that the version lacks is not looked for in the current
 /// directory, where the program of another version may be.
 fn program_in(root: &Path, program: &OsStr, only_inside: bool) -> Option<PathBuf> {
     let inside = root.join(program);
@@ -497,8 +498,8 @@ fn program_in(root: &Path, program: &OsStr, only_inside: bool) -> Option<PathBuf
     }
 }
 
-/// Returns the last lines of the output of a build or test, at most `SHOWN_LINES`, without blank
-/// ones.
+/// Returns the last lines of the output of a build or test, at most `SHOWN_LINES`; blank lines are
+/// left out.
 fn tail(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let lines: Vec<&str> = text
@@ -508,8 +509,8 @@ fn tail(output: &[u8]) -> String {
     lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
 }
 
-/// A shell command that is run again and again in a version's directory, under a supervisor and
-/// with limits, with its output in a file.
+/// A shell command that is run repeatedly in a version's directory, under a supervisor and with
+/// limits; its output goes to a file.
 struct Shell {
     executor: Box<dyn Executor>,
     output: File,

@@ -19,8 +19,8 @@ use crate::workbench::{BuildBase, Report, Workbench};
 /// While a search waits for a worker, it checks after at most this time whether the user has
 /// stopped it.
 const TICK: Duration = Duration::from_millis(50);
-/// Factor by which builds and tests of candidates may take longer than the slowest ones of the old
-/// and the new version.
+/// Factor by which builds and tests of candidates may take longer than the slowest build and test
+/// of the old and the new version.
 const FACTOR: u32 = 10;
 /// Minimum of the limit on a build's wall time that is learned from earlier builds.
 const LEAST_BUILD: Duration = Duration::from_secs(30);
@@ -31,7 +31,8 @@ const LEAST_TEST: Duration = Duration::from_secs(5);
 struct Job {
     tree: Arc<Tree>,
     key: [u8; 32],
-    /// What is in the directory, beside the version's files, when the build of the version begins.
+    /// What is in the worker's directory, beside the version's files, when the build of the version
+    /// begins.
     base: BuildBase,
     /// Limits for this version: on the wall time of its build, and on the CPU time of its test.
     limits: (Duration, Duration),
@@ -44,8 +45,8 @@ struct Worker {
     /// Key (hash of the files) of the version that the worker builds and tests now; `None` if it is
     /// idle.
     busy: Option<[u8; 32]>,
-    /// The version that the worker was given last, whose files are in its directory; `None` if it
-    /// had none yet.
+    /// The version that was given to the worker last, whose files are in its directory; `None`
+    /// before the first version.
     holds: Option<Arc<Tree>>,
 }
 
@@ -60,12 +61,13 @@ pub struct Workers {
     /// Reports of tested versions that the search has not asked for yet, by the key (hash of the
     /// files) of the version.
     ahead: HashMap<[u8; 32], Report>,
-    /// Limits as (of builds, on wall time; of tests, on CPU time).
+    /// Time limits, as a pair: of builds (on wall time), and of tests (on CPU time).
     pub(crate) limits: (Duration, Duration),
-    /// Whether the user has set the limits as (of builds, of tests); such a limit is not learned.
+    /// Whether the user has set the time limit, as a pair: of builds, and of tests; a limit that
+    /// the user has set is not learned.
     keep: (bool, bool),
-    /// Longest wall time so far as (of a build, of a test), among the versions that the search
-    /// asked for, not those that were only tested ahead.
+    /// Longest wall time so far, as a pair: of a build, and of a test. Only versions that the
+    /// search asked for count, not those that were only tested ahead.
     slowest: (Duration, Duration),
     stop: Arc<AtomicBool>,
     /// Whether a command builds each version before its test.
@@ -79,8 +81,9 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `jobs` worker threads, at least one, each of which builds and tests by `recipe` in a
-    /// separate directory in `folder`. Setting `stop` ends a search that waits for them.
+    /// Starts `jobs` worker threads, at least one, each of which builds and tests versions, as
+    /// `recipe` says, in a separate directory in `folder`. Setting `stop` ends a search that waits
+    /// for them.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -121,8 +124,8 @@ impl Workers {
         })
     }
 
-    /// Returns how many versions can be tested ahead at the same time as the one that the search
-    /// waits for: one less than there are workers.
+    /// Returns how many versions can be tested ahead while the search waits for another version:
+    /// one less than there are workers.
     pub fn spare(&self) -> usize {
         self.workers.len() - 1
     }
@@ -142,9 +145,9 @@ impl Workers {
         }
     }
 
-    /// Returns two wall times: that of the slowest build and that of the slowest test, among the
-    /// versions that the search has asked for, in this call or in an earlier one whose log it
-    /// continues.
+    /// Returns two wall times: that of the slowest build and that of the slowest test. Only
+    /// versions that the search has asked for count, in this call or in an earlier call whose log
+    /// is continued.
     pub fn slowest(&self) -> [Duration; 2] {
         self.slowest.into()
     }
@@ -157,8 +160,9 @@ impl Workers {
     }
 
     /// Returns the report of building and testing the version `tree`: at once if it was tested
-    /// ahead, else when a worker has done it. Idle workers get the versions `ahead` meanwhile. If
-    /// `base` is not [`BuildBase::Any`], the version `tree` is built and tested again.
+    /// ahead, else as soon as a worker has tested it. Idle workers test the versions `ahead`
+    /// meanwhile. If `base` is not [`BuildBase::Any`], the version `tree` is built and tested even
+    /// if there is a report already.
     ///
     /// # Errors
     ///
@@ -221,14 +225,15 @@ impl Workers {
         Ok([again()?, again()?])
     }
 
-    /// Finds out why the new version `tree` does not fail on the build of the old version. Tests it
-    /// twice more on that build, and up to three times on a build made in an empty directory;
-    /// `is_failing` tells whether a test fails. It is an error if all tests on the empty
-    /// directory's build fail and none on the old one's, because an incremental build then misses a
-    /// change. It is another error, which calls the version `shown`, if tests of one build differ.
+    /// Finds out why the new version `tree` does not fail on the build of the old version: tests it
+    /// twice more on this build, and up to three times on a build made in an empty directory.
+    /// `is_failing` tells whether a test fails.
     ///
-    /// [`ChangesError::StaleBuild`] in the first case, [`ChangesError::Alternating`] in the second,
-    /// and those of [`Workers::run`].
+    /// # Errors
+    /// [`ChangesError::StaleBuild`] if only the tests on the build from the empty directory fail,
+    /// and all of these do: an incremental build then misses a change.
+    /// [`ChangesError::Alternating`], which calls the version `shown`, if tests of one build
+    /// differ; and those of [`Workers::run`].
     pub fn check_not_stale(
         &mut self,
         tree: &Arc<Tree>,
@@ -261,7 +266,7 @@ impl Workers {
     /// Gives the version `tree` to an idle worker: to the one whose last version differs from
     /// `tree` in the fewest files. If `base` is not [`BuildBase::Any`], only the first worker may
     /// get it, because it mostly has a copy of the build of the version in `base`. Does nothing if
-    /// that worker, or each worker, is busy.
+    /// no worker that may get it is idle.
     fn give(&mut self, tree: &Arc<Tree>, base: &BuildBase) {
         let distance = |worker: &Worker| match &worker.holds {
             None => usize::MAX,
@@ -292,7 +297,7 @@ impl Workers {
         }
     }
 
-    /// Waits until a worker is idle; if `is_first` is set, until the first worker is.
+    /// Waits until any worker is idle or, if `is_first` is set, until the first worker is.
     fn wait_for_an_idle_worker(&mut self, is_first: bool) -> Result<(), ChangesError> {
         let count = if is_first { 1 } else { self.workers.len() };
         while self.workers[..count]
@@ -312,8 +317,8 @@ impl Workers {
     }
 
     /// Waits a short time for a worker's report, and stores it. Returns an error if the version
-    /// with the key `key` could not be tested; such errors of other versions are dropped, because
-    /// the search may never ask for them.
+    /// with the key `key` (hash of the files) could not be tested; errors of other versions are
+    /// dropped, because the search may never ask for these.
     fn receive(&mut self, key: [u8; 32]) -> Result<(), ChangesError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(ChangesError::Interrupted { executed: 0 });

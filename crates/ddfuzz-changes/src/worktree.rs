@@ -21,17 +21,17 @@ use crate::tree::{Content, EXECUTABLE, Entry, Tree};
 /// milliseconds.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Maximum size in bytes of a build directory of a version that is copied; copying a larger one
-/// would take longer than a compilation.
+/// Maximum size in bytes of a worktree that is copied after the build of a version; copying a
+/// larger one would take longer than a compilation.
 const MOST_COPIED: u64 = 64 << 20;
-/// Maximum number of copies that are kept of the directory in which versions are built.
+/// Maximum number of copies of the worktree that are kept.
 const MOST_COPIES: usize = 12;
-/// Maximum total size in bytes of the copies that are kept of a build directory; four copies are
-/// kept however large they are.
+/// Maximum total size in bytes of the copies of the worktree that are kept; four copies are kept
+/// even if they are larger.
 const MOST_COPIED_TOGETHER: u64 = 256 << 20;
 
 /// Names of files that say how a program is built. If one changes, the directory is made anew,
-/// because most build tools would not notice.
+/// because most build tools do not notice the change.
 const BUILD_FILES: [&str; 16] = [
     "Makefile",
     "makefile",
@@ -93,8 +93,8 @@ impl Worktree {
         &self.root
     }
 
-    /// Notes that a build or test in the worktree has ended now, so that the next update waits
-    /// until the times of changed files will be later.
+    /// Notes that a build or test in the worktree has ended now; the next update then waits until
+    /// changed files get later modification times than the results of the build.
     pub fn note_build(&mut self) {
         self.built = Instant::now();
     }
@@ -106,8 +106,8 @@ impl Worktree {
     }
 
     /// Copies the worktree, with the files of its version and the results of the build, to restore
-    /// it later; does nothing if it is large or there is a copy of this version. If there are too
-    /// many copies, the oldest one but the first is replaced.
+    /// it later. Does nothing if the worktree is large or a copy of this version exists. If there
+    /// are too many copies, replaces the oldest one, but never the first one.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -156,9 +156,9 @@ impl Worktree {
         }
     }
 
-    /// Replaces the contents of the worktree by that of its copies whose version differs from
-    /// `tree` in the fewest files; does nothing if the version in the worktree differs in no more
-    /// files.
+    /// Replaces the contents of the worktree by those of the copy whose version differs from `tree`
+    /// in the fewest files; does nothing if the version in the worktree differs from `tree` in at
+    /// most as many files.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -191,13 +191,13 @@ impl Worktree {
         Ok(())
     }
 
-    /// Changes the files in the worktree to those of the version `tree`, and leaves what earlier
-    /// builds made.
+    /// Changes the files in the worktree to those of the version `tree`, and leaves files made by
+    /// earlier builds.
     ///
-    /// If a build file (such as `Makefile` or `CMakeLists.txt`) changes, the worktree is emptied
-    /// first; returns true if it was.
+    /// If a build file (such as `Makefile` or `CMakeLists.txt`) changes, or the worktree is new or
+    /// was discarded, it is emptied first; returns true if it was emptied.
     ///
-    /// A file that includes a changed file gets a new modification time, because not each build
+    /// A file that includes a changed file gets a new modification time, because not every build
     /// tool tracks inclusions.
     ///
     /// # Errors
@@ -228,9 +228,9 @@ impl Worktree {
         Ok(is_anew)
     }
 
-    /// Removes the file at `path` in the worktree that an earlier build has made, and, if `path` is
-    /// a link, also the file to which it leads. Files of the version `tree`, directories, and files
-    /// outside of the worktree stay.
+    /// Removes the file at `path` in the worktree that an earlier build has made, and, if it is a
+    /// link, also the file that the link leads to. Files of the version `tree`, directories, and
+    /// files outside of the worktree stay.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -264,7 +264,7 @@ impl Worktree {
     }
 
     /// Creates in the worktree the folders without files that the compared directories have, except
-    /// where the version `tree` has a file in place of one, or a build has made something there.
+    /// where the version `tree` or an earlier build has a file in the way.
     fn make_empty_folders(&self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
         for path in repository.empty_folders() {
             let ends = (0..=path.len()).filter(|at| path.get(*at).is_none_or(|byte| *byte == b'/'));
@@ -321,8 +321,8 @@ impl Worktree {
         self.root.join(OsStr::from_bytes(path))
     }
 
-    /// Removes files and links that a build has put where the directories above `path` have to be:
-    /// through a link, files would be written outside of the worktree.
+    /// Removes files and links that a build has put in place of the directories above `path`;
+    /// through such a link, files would be written outside of the worktree.
     fn clear_way(&self, path: &[u8]) -> Result<(), ChangesError> {
         for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             let folder = self.path(&path[..at]);
@@ -333,9 +333,9 @@ impl Worktree {
         Ok(())
     }
 
-    /// Removes the file at `path` in the directory, and the directories that become empty by that.
-    /// A directory at this path is removed only with `is_file`: a version has a file there, so that
-    /// a build must have made the directory.
+    /// Removes the file at `path` in the worktree, and the directories that become empty by this. A
+    /// directory at this path is removed only if `is_file` is set: then a version has a file at the
+    /// path, so that a build must have made the directory.
     fn remove(&self, path: &[u8], is_file: bool) -> Result<(), ChangesError> {
         let file = self.path(path);
         self.clear_way(path)?;
@@ -398,8 +398,8 @@ impl Worktree {
     }
 
     /// Returns the paths of the files of the version `tree` that include one of the files `changed`
-    /// by `#include`, directly or indirectly, and are not changed themselves. Files are identified
-    /// by name only, without directories.
+    /// by `#include`, directly or indirectly, and are not changed themselves. Included files are
+    /// identified by their names only, without directories.
     fn including(
         &mut self,
         tree: &Tree,
@@ -461,7 +461,7 @@ fn empty(folder: &Path) -> Result<(), ChangesError> {
     Ok(())
 }
 
-/// Removes a folder with all that is in it, also if a build has made directories in it read-only.
+/// Removes a folder with all its contents, even if a build has made directories in it read-only.
 ///
 /// # Errors
 /// If the folder is missing, or a file in it cannot be removed.

@@ -13,8 +13,9 @@ const BACKLOG: usize = 4;
 /// [`TaskPool::new`].
 const TICK: Duration = Duration::from_millis(100);
 
-/// A pool of worker threads. Each worker takes the next task until none is left, `goes_on` returns
-/// false, or a worker or the receiver fails. The calling thread receives what the workers report.
+/// A pool of worker threads. Each worker takes tasks one after another until none is left,
+/// `goes_on` returns false, or a worker or the function that receives reports fails. The calling
+/// thread receives the workers' reports.
 pub struct TaskPool<'a> {
     /// Number of worker threads; 0 means 1.
     pub jobs: usize,
@@ -104,7 +105,7 @@ impl<'a> TaskPool<'a> {
 /// results.
 pub struct Worker<'a, T, R, F> {
     goes_on: &'a (dyn Fn() -> bool + Sync),
-    /// True once all workers of the pool have to end, because a worker or the receiver of the
+    /// Whether all workers of the pool must end, because a worker or the function that receives
     /// reports has failed.
     over: &'a AtomicBool,
     tasks: &'a Mutex<dyn Iterator<Item = T> + Send + 'a>,

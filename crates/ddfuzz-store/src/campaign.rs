@@ -18,7 +18,7 @@ pub struct Campaign {
     /// refer to the campaign by it.
     #[serde(rename = "campaign")]
     pub id: String,
-    /// The command line that started the campaign, one element an argument.
+    /// The command line that started the campaign, one element for each argument.
     pub command_line: Vec<OsText>,
     /// Options that a settings file added to the campaign's command line; `None` without such a
     /// file.
@@ -44,8 +44,8 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Returns true if the campaign fuzzes the target that `now` records, whatever the way of
-    /// execution. False if that is another target, or if the campaign records none.
+    /// Returns true if the campaign fuzzes the target that `now` describes, even if in another way
+    /// of execution; false if it fuzzes another target or records no target.
     pub fn is_of(&self, now: &TargetRecord) -> bool {
         self.target
             .as_ref()
@@ -65,10 +65,11 @@ impl Campaign {
     }
 }
 
-/// Unites two lists of builds of one program, each sorted from the oldest to the newest, to one
-/// such list. Builds of one list keep their order, also where the clock was set back between two of
-/// them. Builds of different lists that were first run in the same second are sorted by their
-/// hashes. A build that both lists record as first run at the same time becomes one record.
+/// Unites two lists of builds of one program, each sorted from the oldest to the newest, into one
+/// list in the same order. Builds of one list keep their order, even if the clock was set back
+/// between two of them. Builds of different lists that were first run in the same second are sorted
+/// by their hashes. A build that both lists record as first run at the same time becomes one
+/// record.
 fn united(one: Vec<Build>, other: Vec<Build>) -> Vec<Build> {
     let mut joined = vec![false; one.len()];
     let place = |build: &Build| (build.seen.clone(), build.blake3.clone());
@@ -142,8 +143,8 @@ pub struct CampaignFile {
 }
 
 impl CampaignFile {
-    /// Reads `ddfuzz.json` of the directory `root`; `None` if the file does not exist. Fails if it
-    /// is damaged or of another format version.
+    /// Reads `ddfuzz.json` of the directory `root`; `None` if the file does not exist. Fails if the
+    /// file is damaged or of another format version.
     pub(super) fn read(root: &Path) -> Result<Option<CampaignFile>, StoreError> {
         let path = root.join(layout::CAMPAIGN);
         let Some(value) = json::read::<Value>(&path)? else {
@@ -179,11 +180,10 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds the record of a campaign. If there is already a record of the same campaign, as in a
-    /// copy of an output directory, the builds of both are united, and all other fields are those
-    /// of one record: for the directory's own campaign, the record that was there; for one of the
-    /// `others`, the record whose JSON text sorts first, so that the order of the calls does not
-    /// matter.
+    /// Adds the record of a campaign. If a record of the same campaign exists already, as in a copy
+    /// of an output directory, the builds of both are united, and all other fields are those of one
+    /// record: for the directory's own campaign, the existing record; for one of the `others`, the
+    /// record whose JSON text sorts first, so that the order of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if let Some(own) = self.current.as_mut().filter(|own| own.id == campaign.id) {
             own.builds = united(std::mem::take(&mut own.builds), campaign.builds);
@@ -201,10 +201,11 @@ impl CampaignFile {
         self.current.iter().chain(&self.others)
     }
 
-    /// Returns the builds of the program of the target that `now` records, as all campaigns on this
-    /// target record them, oldest first; `None` if no campaign is on this target. If several
-    /// campaigns record the same build, the last of these records gives each group the highest
-    /// [`Status`] of them all, so that a group that one campaign has seen fail is not called fixed.
+    /// Returns the builds of a target's program, oldest first, from the records of all campaigns
+    /// that fuzz the target, which `now` describes; `None` if no campaign fuzzes it. If several
+    /// campaigns record the same build, the last of these records gets the highest [`Status`] that
+    /// any of them gives a group, so that a group that one campaign has seen fail is not called
+    /// fixed.
     pub fn builds(&self, now: &TargetRecord) -> Option<Vec<Build>> {
         let all = self.others.iter().chain(&self.current);
         let mut on_target = all.filter(|one| one.is_of(now)).peekable();
@@ -218,8 +219,8 @@ impl CampaignFile {
         Some(builds)
     }
 
-    /// Returns the last build of the program of each campaign's target, by which groups get their
-    /// statuses.
+    /// Returns, for each campaign, the last build of its target's program; the statuses of groups
+    /// (fixed, same, …) are taken from these builds.
     pub fn last_builds(&self) -> LastBuilds {
         let last = |one: &Campaign| self.builds(one.target.as_ref()?)?.pop();
         LastBuilds {
@@ -228,8 +229,8 @@ impl CampaignFile {
         }
     }
 
-    /// Copies the set of unchecked groups (those that are to be checked once more) from `build` to
-    /// the records of the same build in all campaigns of the directory that are on the target
+    /// Copies the set of unchecked groups (groups to be checked once more) from `build` to the
+    /// records of the same build in all campaigns of the output directory that fuzz the target
     /// `now`.
     pub(super) fn set_unchecked(&mut self, now: &TargetRecord, build: &Build) {
         let all = self.others.iter_mut().chain(&mut self.current);
@@ -243,10 +244,10 @@ impl CampaignFile {
         }
     }
 
-    /// Returns the campaign in whose record the next build of a target is stored. `now` says which
-    /// target: its program, arguments and the like as they are now. The result is the output
-    /// directory's own campaign, if it fuzzes this target; else, of the merged campaigns that fuzz
-    /// it, the one with the latest recorded build; `None` if no campaign fuzzes it.
+    /// Returns the campaign in whose record the next build of the target `now` is to be stored: the
+    /// output directory's own campaign, if it fuzzes this target; else, among the merged campaigns
+    /// that fuzz it, the campaign with the latest recorded build. `None` if no campaign fuzzes the
+    /// target.
     pub(super) fn recorder_of_builds(&mut self, now: &TargetRecord) -> Option<&mut Campaign> {
         match &mut self.current {
             Some(own) if own.is_of(now) => Some(own),
@@ -261,17 +262,17 @@ impl CampaignFile {
 /// The last builds of the programs of an output directory, one for each campaign's target.
 #[derive(Default)]
 pub struct LastBuilds {
-    /// The last build of the target of each campaign, by the campaign's id; `None` if none is
-    /// recorded.
+    /// The last recorded build of the program that each campaign fuzzes, by the campaign's id;
+    /// `None` for a campaign without a recorded build.
     of_campaigns: BTreeMap<String, Option<Build>>,
-    /// Id of the directory's own campaign.
+    /// Id of the output directory's own campaign; `None` if the directory has none.
     own: Option<String>,
 }
 
 impl LastBuilds {
-    /// Returns the last build of the target on which an entry was found; `None` if none is
-    /// recorded. An entry whose record names no known campaign counts as found by the directory's
-    /// own.
+    /// Returns the last build of the target on which an entry (stored input) was found; `None` if
+    /// none is recorded. An entry whose record names no known campaign counts as found by the
+    /// output directory's own campaign.
     fn of_entry(&self, entry: &Entry) -> Option<&Build> {
         let named = entry.crash.campaign();
         let known = named.filter(|id| self.of_campaigns.contains_key(*id));
@@ -279,18 +280,19 @@ impl LastBuilds {
         self.of_campaigns.get(id)?.as_ref()
     }
 
-    /// Returns true if it is open whether `entry` fails with the last build of its target: only
-    /// another entry of its group is known to do so ([`Build::doubts`]).
+    /// Returns true if it is not known whether `entry` fails with the last build of its target,
+    /// although another entry of its group does ([`Build::doubts`]).
     pub fn doubts(&self, entry: &Entry) -> bool {
         self.of_entry(entry)
             .is_some_and(|build| build.doubts(entry))
     }
 
-    /// Returns the status of a group of crashes, by the last builds of all targets on which inputs
-    /// of the group were found: the highest status that one of these builds gives it, so that a
-    /// group is fixed only if all of them have fixed it. [`Status::Unchecked`] if one of these
-    /// builds is to check the group once more; `None` if one of them has not checked it. An input
-    /// whose record names no known campaign counts as found by the directory's own.
+    /// Returns the status (fixed, same, …) of a group of crashes: the highest status of the group
+    /// in the last builds of all targets that the group's inputs were found on. So a group is fixed
+    /// only if it is fixed in all of these builds. The status is [`Status::Unchecked`] if the group
+    /// is to be checked once more with one of these builds, and `None` if it was not checked with
+    /// one of them. An input whose record names no known campaign counts as found by the output
+    /// directory's own campaign.
     ///
     /// # Errors
     /// When the group's entries cannot be read.
@@ -341,9 +343,9 @@ pub enum Status {
     /// A stored input of the group of crashes still fails with the new build, with the same crash
     /// as before.
     Same,
-    /// The group is to be checked by the next call that minimizes: it has a result that was not run
-    /// with the last build, or a run has contradicted the check. Only reports have this status; a
-    /// build records such groups in `unchecked`.
+    /// The group is to be checked by the next ddfuzz command that minimizes: it has a minimization
+    /// result that was not run with the last build, or a later run has contradicted the check. Only
+    /// reports have this status; a build records such groups in `unchecked`.
     Unchecked,
 }
 
@@ -388,12 +390,13 @@ pub struct Build {
     /// by major key of the group, the entry's minor key and the hash of its input, as `MINOR/HASH`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failing: BTreeMap<Kind, BTreeMap<String, String>>,
-    /// Groups to check once more with this build, by kind and major key: a result was added to them
-    /// that was not run with it, or a run has contradicted the check.
+    /// Groups to check once more with this build, by kind and major key: groups that got a
+    /// minimization result not yet run with this build, and groups whose check a later run has
+    /// contradicted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unchecked: BTreeMap<Kind, BTreeSet<String>>,
-    /// Results that were made with another build and failed as before when the groups were checked
-    /// with this one: the blake3 hashes of the logs of their minimizations.
+    /// Blake3 hashes of the logs of minimizations that were made with another build, but whose
+    /// results failed as before when the groups were checked with this build.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub failing_results: BTreeSet<String>,
 }
@@ -413,8 +416,8 @@ impl Build {
     }
 
     /// Returns true if it is not known whether an entry fails with this build, although another
-    /// entry of its group does: the entry may show what an incomplete fix has fixed. An entry is
-    /// known to fail with this build if `failing` names it, or if it was minimized with this build.
+    /// entry of its group does: an incomplete fix may have fixed only this entry. An entry is known
+    /// to fail with this build if `failing` names it, or if it was minimized with this build.
     pub fn doubts(&self, entry: &Entry) -> bool {
         let id = &entry.id;
         let of_kind = self.failing.get(&id.kind());
@@ -437,9 +440,10 @@ impl Build {
         of_kind.is_some_and(|all| all.contains(major))
     }
 
-    /// Merges another record of the same build into this one. Unchecked groups and failing results
-    /// of both stay. If both have a status of a group, the one that comes last in [`Status`] stays;
-    /// if both name a failing entry of a group, the one whose name sorts first stays.
+    /// Merges another record of the same build into this one. The unchecked groups and failing
+    /// results of both records stay. If both have a status of a group, the status that comes last
+    /// in [`Status`] stays (nearer to failing as before); if both name a failing entry of a group,
+    /// the entry whose name sorts first stays.
     fn join(&mut self, other: Build) {
         for (kind, groups) in other.failing {
             let own = self.failing.entry(kind).or_default();
@@ -461,9 +465,10 @@ impl Build {
         }
     }
 
-    /// Updates the statuses of groups by `other`, if that is a record of the same program file:
-    /// each status becomes the worse of both. Groups that have no status here get none, as they may
-    /// have been found with this build.
+    /// Updates the statuses of groups with those of `other`, if `other` is a record of the same
+    /// program file: each group keeps the status that comes last in [`Status`] (nearer to failing
+    /// as before). Groups without a status in this record get none, as they may have been found
+    /// with this build.
     fn raise(&mut self, other: &Build) {
         for (kind, groups) in &mut self.groups {
             for (major, status) in groups {

@@ -1,5 +1,5 @@
-//! The journal of `ddfuzz check` (`checks.jsonl`): a line for each group whose check came to
-//! another result than the one before.
+//! The journal of `ddfuzz check` (`checks.jsonl`): one line for each checked group whose result
+//! differs from that of the group's previous check.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub struct LastCheck {
     /// same result do not change it.
     pub at: String,
     /// Id of the commit that was checked out in the program's git repository; absent if the program
-    /// is in none, or if tracked files differed from the commit.
+    /// is in no repository, or if tracked files differed from the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -30,11 +30,11 @@ pub struct Checked {
     pub kind: Kind,
     /// First 12 hex digits of the major key, which identifies the checked group.
     pub major: String,
-    /// The verdict, its time, and the commit of the program.
+    /// The verdict on the group, the time of the check, and the commit of the program.
     #[serde(flatten)]
     pub result: LastCheck,
-    /// Absolute path of the git repository that contains the checked program; absent without
-    /// `commit`.
+    /// Absolute path of the git repository that contains the checked program; absent if `commit` is
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<OsText>,
 }

@@ -23,11 +23,11 @@ pub struct CodeCoverage {
 pub struct FileCoverage {
     /// Path of the program or library whose coverage is counted.
     pub file: String,
-    /// Number of basic blocks of the file that the campaign's runs have reached.
+    /// Number of basic blocks of the program or library that the campaign's runs have reached.
     pub blocks: u64,
     /// Number of all known basic blocks of the program or library, reached or not.
     pub blocks_of: u64,
-    /// Number of functions of the file that the campaign's runs have reached.
+    /// Number of functions of the program or library that the campaign's runs have reached.
     pub functions: u64,
     /// Number of all known functions of the program or library, reached or not.
     pub functions_of: u64,
@@ -42,8 +42,8 @@ pub struct UnreachedFunction {
     /// Address of the function in the file of the program or library that contains it, such as
     /// `0x4510`.
     pub address: String,
-    /// Name of the function; null where the file has no symbol for it.
+    /// Name of the function; null if the program or library has no symbol for it.
     pub name: Option<String>,
-    /// Number of basic blocks in the never reached function.
+    /// Number of basic blocks of the function, which no run has reached.
     pub blocks: u64,
 }

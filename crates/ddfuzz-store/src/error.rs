@@ -14,7 +14,7 @@ pub enum StoreError {
     /// other content.
     #[error("{} is not an output directory of ddfuzz", .0.display())]
     NotOurs(PathBuf),
-    /// The path to read exists, but is no output directory, because it has no `ddfuzz.json`.
+    /// The path to read exists, but is not an output directory, because it has no `ddfuzz.json`.
     #[error("there is no output directory in {}: it has no ddfuzz.json", path.display())]
     NothingToRead {
         /// The path that the user gave as the output directory.
@@ -76,8 +76,8 @@ pub enum StoreError {
         /// Name of the bundled program that is not installed.
         name: String,
     },
-    /// An entry, group or file does not exist in the output directory; the path is that of the
-    /// missing one.
+    /// An entry, group or file does not exist in the output directory; holds the path of what is
+    /// missing.
     #[error("there is no {}", .0.display())]
     NoSuch(PathBuf),
     /// An operation on a file or folder failed, such as a write to a full disk.

@@ -90,8 +90,8 @@ impl Store {
         self.record_build(&target, build)
     }
 
-    /// Decides whether the minimization result of the entry `id` is kept, if it was made with
-    /// another build than `build`, with which the entry's input fails. `checked` is the status that
+    /// Decides what becomes of the minimization result of the entry `id`, if the entry's input
+    /// fails with `build`, but the result was made with another build. `checked` is the status that
     /// the group got when it was checked with `build`. `Fixed` and `Other` mean that the check ran
     /// the result, which did not fail as before: the entry's minimization is archived. With any
     /// other status, the result stays and the group is recorded in `build` as one to check again.
@@ -241,8 +241,7 @@ impl Store {
 
     /// Archives each minimization that has a log but no result, if `accept` returns true for its
     /// entry: the files are renamed ([`Entry::archive_minimization`]), so that the minimization
-    /// starts again. `build` is the hash of the program before a rebuild, which the new names
-    /// contain.
+    /// starts again. The new names contain `build`, the hash of the program before a rebuild.
     pub fn archive_unfinished(
         &mut self,
         build: &str,
@@ -265,7 +264,7 @@ impl Store {
     /// Archives the minimization of an entry because its result no longer fails: renames its files
     /// ([`Entry::archive_minimization`]), so that the entry counts as not minimized. The new names
     /// contain the hash of the build with which the result was made. Also records that the result
-    /// passes, so that a merge does not bring it back from a copy of the directory.
+    /// passes, so that a merge does not bring the result back from a copy of the directory.
     pub fn archive_passing(&mut self, entry: &Entry) -> Result<(), StoreError> {
         if let Some(hash) = PassingResults::log_hash(&entry.folder)? {
             let mut passing = PassingResults::read(&entry.folder)?;
@@ -381,7 +380,7 @@ impl Store {
     }
 }
 
-/// Removes a file, if it exists, and waits until that is on the device.
+/// Removes a file, if it exists, and waits until the removal is on the storage device.
 pub(super) fn remove(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -412,8 +411,8 @@ pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     key(a).cmp(&key(b))
 }
 
-/// Returns the crash record with invalid UTF-8 in the path of its origin replaced, because JSON
-/// cannot hold it.
+/// Returns the crash record with valid UTF-8 in the path of its origin (invalid bytes are
+/// replaced), because JSON cannot hold other text.
 pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
     match &crash.found {
         Some(Found::File { path, campaign }) if path.to_str().is_none() => {

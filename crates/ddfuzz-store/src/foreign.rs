@@ -68,8 +68,8 @@ impl Inputs {
 
 /// Adds the inputs below `path` to `found`: the file itself, or the files in a directory, selected
 /// by its [`Layout`]; also the directories that were searched, and those that could not be listed.
-/// Symbolic links to files are followed; links to directories only if `path` is one, because links
-/// further down could form a cycle. Only directories are opened. Fails if an output directory of
+/// Symbolic links to files are followed; links to directories are not, except `path` itself,
+/// because they could form a cycle. Only directories are opened. Fails if an output directory of
 /// ddfuzz cannot be read.
 pub fn find(path: &Path, found: &mut Inputs) -> Result<(), StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -161,7 +161,7 @@ const RESULTS: [&str; 3] = [".min", ".max", ".diff"];
 /// Ending that `min`, `max` and `diff` append to the name of a result to get the name of its log.
 const SEARCH_LOG: &str = ".log.jsonl";
 
-/// Returns true if the file was written by a search of ddfuzz, and so is no input that another
+/// Returns true if the file was written by a search of ddfuzz, and so is not an input that another
 /// fuzzer has found: it is the result of a search (such as `crash.min`) with its log beside it, or
 /// the log of a search.
 pub fn is_of_search(path: &Path) -> bool {
@@ -201,8 +201,8 @@ pub enum Layout {
     LibFuzzer,
     /// A cargo-fuzz project; inputs are only in its folder `artifacts`.
     CargoFuzz,
-    /// Any directory that is not recognized as one of a fuzzer; all files in it and below are
-    /// inputs.
+    /// Any directory that is not recognized as a directory of a fuzzer; all files in it and below
+    /// are inputs.
     Plain,
 }
 

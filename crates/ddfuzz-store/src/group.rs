@@ -24,8 +24,8 @@ pub struct Entry {
     pub folder: PathBuf,
     /// The crash record of the entry (`crash.json`), with class, keys, stack and message.
     pub crash: Crash,
-    /// Result of the minimization of the entry's input; `None` until that minimization has ended,
-    /// and where its reproducer is missing or damaged.
+    /// Result of the minimization of the entry's input; `None` until the minimization has ended, or
+    /// if its reproducer is missing or damaged.
     pub minimized: Option<Minimized>,
     /// The build of the program with which the entry was minimized, read when it is first needed
     /// ([`Entry::build`]).
@@ -57,8 +57,8 @@ impl Entry {
     }
 
     /// Returns the hash of the program, as 64 hex digits, with which the minimization of the entry
-    /// was begun, as its log says; `None` if there is no log, or it names none. The log is read
-    /// once.
+    /// was begun, as its log says; `None` if there is no log, or the log names no program. The log
+    /// is read once.
     pub fn build(&self) -> Option<&String> {
         let logged = || Some(Log::read_start(&self.log())?.build?.to_string());
         self.build.get_or_init(logged).as_ref()
@@ -143,8 +143,9 @@ impl Entry {
 
     /// Renames the files of the entry's minimization (reproducer, log and result), so that the
     /// minimization starts again. Each new name ends with `.` and the first 16 characters of
-    /// `build`, the hash of the program with which the minimization was made; also with a number if
-    /// such files exist already. Returns the new path of the log.
+    /// `build`, the hash of the program with which the minimization was made; if there are files
+    /// with these names already, with `-` and a number in addition. Returns the new path of the
+    /// log.
     pub fn archive_minimization(&self, build: &str) -> Result<PathBuf, StoreError> {
         archive_minimization(&self.folder, build)
     }
@@ -198,8 +199,8 @@ pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf,
 }
 
 /// Record (`passing.json`) of those minimizations of an entry whose results no longer fail, so that
-/// a merge does not bring such a result back from a copy of the entry. A merge of two directories
-/// adds each minimization that one of them has archived, unless an earlier merge has archived it.
+/// a merge does not bring such a result back from a copy of the entry. A merge also records each
+/// minimization that one of the two directories has archived, unless an earlier merge archived it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PassingResults {
     /// The blake3 hashes of the logs of the minimizations whose results no longer fail.
@@ -213,8 +214,8 @@ impl PassingResults {
         Ok(json::read_intact(&entry.join(layout::PASSING))?.unwrap_or_default())
     }
 
-    /// Returns the hash of the log in an entry's folder, by which the record names the
-    /// minimization; `None` if there is no log.
+    /// Returns the hash of the log in an entry's folder, which identifies the minimization in the
+    /// record; `None` if there is no log.
     pub(super) fn log_hash(entry: &Path) -> Result<Option<String>, StoreError> {
         let log = json::bytes(&entry.join(layout::LOG))?;
         Ok(log.map(|log| blake3::hash(&log).to_hex().to_string()))
@@ -230,7 +231,7 @@ impl PassingResults {
 /// The reproducer of an earlier minimization of an entry.
 #[derive(Clone, Debug)]
 pub struct Archived {
-    /// The bytes of the reproducer.
+    /// Bytes of the reproducer that the earlier minimization has found.
     pub reproducer: Vec<u8>,
     /// Path of the log of the earlier minimization.
     pub log: PathBuf,
@@ -242,19 +243,20 @@ const MAX_TEXT: u64 = 16 << 20;
 
 /// Beginning of the line of `explanation.txt` that names the statements at which to look first.
 const LOOK_FIRST: &str = "Look here first: ";
-/// Text that marks the link of the chain in `explanation.txt` at which to look first.
+/// Text in `explanation.txt` that marks, in the chain from cause to effect, the link to look at
+/// first.
 const MARKED: &str = "<- look here first";
 /// Beginning of the line of `explanation.txt` that says why the failure could not be explained.
 const REFUSED: &str = "Not explained";
 
-/// Returns the text of a line with each run of blanks replaced by a single one, and without blanks
-/// at its ends.
+/// Returns the text of a line with a single blank in place of each sequence of blanks, and without
+/// blanks at its ends.
 fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns true if the file `minimized` in an entry's folder has lost its content, as by a power
-/// cut or a copy that failed: it is empty or all zeros, although the entry's result states another
+/// Returns true if the file `minimized` in an entry's folder has lost its content, for example by a
+/// power cut or a failed copy: it is empty or all zeros, although the entry's result states another
 /// size.
 pub(super) fn has_lost_reproducer(folder: &Path) -> bool {
     let reproducer = json::bytes(&folder.join(layout::MINIMIZED)).ok().flatten();
@@ -281,7 +283,7 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, StoreError> {
 }
 
 /// Progress of a proof of minimality: how many removals of parts of the input must be shown not to
-/// fail, and how many have been.
+/// fail, and how many have been shown so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proved {
     /// Number of removals of parts of the input that were tested and do not fail.
@@ -294,9 +296,9 @@ pub struct Proved {
 /// reproducer and the log beside it are final.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Minimized {
-    /// Minimality of the reproducer: `1-minimal` (it does not fail without any one of its parts),
-    /// `2-minimal` (nor without any two) or `best-so-far` (nothing claimed). How much of it is
-    /// proved is in `proved`.
+    /// Minimality of the reproducer: `1-minimal` (without any single part, it no longer fails),
+    /// `2-minimal` (nor without any two parts) or `best-so-far` (nothing is claimed). The field
+    /// `proved` says how much of the claim is proved.
     pub claim: String,
     /// Size of the input before the minimization, in bytes.
     pub size_before: u64,
@@ -322,12 +324,12 @@ pub struct Minimized {
     /// character `0` can replace them, because the budget ended.
     #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
-    /// How often the reproducer failed when it was run repeatedly, if not every time; else how
-    /// often the input as found did, if not every time; `None` if both always failed. A rate of 100
-    /// % means that one candidate failed once, but not when it was run again.
+    /// Failure rate of the reproducer when it was run repeatedly or, if it always failed, failure
+    /// rate of the input as found; `None` if both always failed. A rate of 100 % means that a
+    /// candidate failed in one run and not in another, although all repeated runs failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Rate>,
-    /// Reason why the minimization of the input was abandoned; `None` if it was not.
+    /// Reason why the minimization of the input was abandoned; `None` if it was not abandoned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
 }
@@ -390,17 +392,17 @@ pub struct GroupRecord {
     /// Time when the first crash of the group was stored, as RFC 3339 in UTC.
     pub first_seen: String,
     /// For each minor key (12 hex digits; a call path to the bug), the hash of the stored input
-    /// that represents it: one whose reproducer is proved minimal first, then the one with the
-    /// smallest reproducer.
+    /// that represents it: preferably one whose reproducer is proved minimal, and among these the
+    /// one with the smallest reproducer.
     pub representatives: BTreeMap<String, String>,
     /// Number of runs that ended in the group, by id of the campaign that made them.
     pub seen: BTreeMap<String, u64>,
 }
 
 impl GroupRecord {
-    /// Merges another record of the same group into this one. Of both records the higher severity,
-    /// the earlier time and, for each campaign, the larger count of runs are kept. The best entries
-    /// of minor keys are not merged; [`GroupIndex::with_record`] chooses them again.
+    /// Merges another record of the same group into this one: the higher severity, the earlier time
+    /// and, for each campaign, the larger number of runs are kept. The best entries of minor keys
+    /// are not merged; [`GroupIndex::with_record`] chooses them again.
     pub(super) fn join(&mut self, other: GroupRecord) {
         self.class = self.class.clone().min(other.class);
         self.major = self.major.min(other.major);
@@ -441,8 +443,8 @@ impl Group {
     }
 
     /// Returns true if the crash of the group is flaky: the group is in `flaky/`, or `flaky/` has a
-    /// crash with the same major key. In a study of many utilities that crash must be of the same
-    /// utility as `entry`, which is one of this group's inputs.
+    /// crash with the same major key. In a study of many utilities (system programs), the crash in
+    /// `flaky/` must also be of the same utility as `entry`, which is one of this group's inputs.
     pub fn is_flaky(&self, entry: &Entry) -> Result<bool, StoreError> {
         if self.kind == Kind::Flaky {
             return Ok(true);
@@ -531,9 +533,9 @@ impl GroupIndex {
     }
 
     /// Reads the group with the major key `major` from the output directory `root`; `None` if it
-    /// has neither a record nor a complete entry (an input with its crash record). A missing or
-    /// damaged record, or that of another group, is rebuilt from the entries; `first_seen` is then
-    /// the oldest modification time of their inputs.
+    /// has neither a record nor a complete entry (an input with its crash record). If the record is
+    /// missing, damaged or that of another group, it is rebuilt from the entries; `first_seen` is
+    /// then the oldest modification time of their inputs.
     pub(super) fn read(
         root: &Path,
         kind: Kind,
@@ -609,10 +611,10 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses again the best entry (stored input) of the minor key `minor`: the one of the least
-    /// [`EntryRank`] (proved minimal, with the minor key of the input as found, small). Of equal
-    /// ones, the one whose reproducer has the least bytes is the best, then the one with the least
-    /// hash. `group` is the folder of the group.
+    /// Chooses again the best entry (stored input) of the minor key `minor`: the one with the least
+    /// [`EntryRank`] (proved minimal, with the minor key of the input as found, small). Among equal
+    /// ranks, the reproducer that comes first in the order of bytes decides, then the hash that
+    /// comes first. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

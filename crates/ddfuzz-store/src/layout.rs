@@ -13,7 +13,7 @@ pub(super) const CAMPAIGN: &str = "ddfuzz.json";
 /// Default name of an output directory, in the working directory.
 pub(super) const USUAL: &str = "ddfuzz-out";
 pub(super) const LOCK: &str = ".lock";
-/// Name and content of the file in the output directory by which git ignores the directory.
+/// Name and content of the file that makes git ignore the output directory.
 pub(super) const IGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
 pub(super) const STATE: &str = "state.json";
 pub(super) const STATS: &str = "stats.jsonl";
@@ -34,8 +34,9 @@ pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
 /// Name of the journal of `ddfuzz check` in an output directory.
 pub(super) const CHECKS: &str = "checks.jsonl";
-/// Name of the file in an entry's folder with the hashes of the logs of those minimizations whose
-/// results no longer fail (they pass with a newer build); a merge does not take such a result.
+/// Name of the file in an entry's folder that lists minimizations whose results no longer fail
+/// (with a newer build of the program), by the hashes of their logs. A merge does not make such a
+/// result the current one.
 pub(super) const PASSING: &str = "passing.json";
 /// Name of the file with the text of an explanation of the failure, which `ddfuzz explain` writes.
 pub(super) const EXPLANATION: &str = "explanation.txt";
@@ -72,7 +73,8 @@ impl Kind {
     /// All kinds of stored failures, in the order in which reports list them.
     pub const ALL: [Kind; 4] = [Kind::Crash, Kind::Flaky, Kind::Hang, Kind::Oom];
 
-    /// Returns the kind of a reproducible failure of this class: hang, out of memory, else crash.
+    /// Returns the kind of a reproducible failure of the class `class`: hang, out of memory or, for
+    /// all other classes, crash.
     pub fn of_class(class: &Class) -> Kind {
         match class.0.as_str() {
             "hang" => Kind::Hang,
@@ -81,9 +83,9 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of failure whose limits a run needs to fail in this way: this kind, or if
-    /// it is flaky, the kind of the crash's class `class`. So a flaky hang is run with the time
-    /// limit of a hang.
+    /// Returns the kind of failure whose limits a run must have to fail in this way: this kind
+    /// itself or, for `Flaky`, the kind to which the crash class `class` belongs. So a flaky hang
+    /// is run with the time limit of a hang.
     pub(crate) fn of_limits(self, class: &Class) -> Kind {
         match self {
             Kind::Flaky => Kind::of_class(class),

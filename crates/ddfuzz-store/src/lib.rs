@@ -10,7 +10,7 @@
 //! crashes/MAJOR/MINOR/HASH/log.jsonl    log of the minimization
 //! crashes/MAJOR/MINOR/HASH/passing.json  which earlier minimizations have results that pass
 //! crashes/MAJOR/MINOR/HASH/options.jsonl  log of the minimization of a utility's options
-//! crashes/MAJOR/MINOR/HASH/explanation.txt  why it fails, as `ddfuzz explain` has written it
+//! crashes/MAJOR/MINOR/HASH/explanation.txt  why the input fails, by `ddfuzz explain`
 //! crashes/MAJOR/MINOR/HASH/reproduce.sh shows the crash without ddfuzz
 //! flaky/ hangs/ oom/                    like crashes/, for the other kinds of findings
 //! corpus/HASH                           inputs with new coverage

@@ -34,11 +34,11 @@ pub struct Merged {
 /// does not exist.
 ///
 /// Entries, corpora and bundled programs are united. If several directories have an entry, the
-/// crash record with the better origin stays, and the better minimization becomes the current one;
-/// a minimization whose result no longer fails, as one of the directories records, does not. All
-/// other minimizations are archived, except earlier states of one that is kept (whose log begins
-/// with their log). Of run counts, the larger one for each campaign stays. The result does not
-/// depend on order, grouping or repetition. Checkpoint, statistics and the journal of `triage`
+/// crash record with the better origin stays, and the best minimization becomes the current one,
+/// except that a result recorded in one of the directories as no longer failing is never chosen.
+/// All other minimizations are archived, except earlier states of a kept one (their logs are the
+/// beginning of its log). Of run counts, the larger one for each campaign stays. The result does
+/// not depend on order, grouping or repetition. Checkpoint, statistics and the journal of `triage`
 /// belong to one campaign and are not merged. The inputs are not changed; other processes may be
 /// writing to them.
 ///
@@ -137,7 +137,8 @@ fn merge_groups(
     Ok(new_entries)
 }
 
-/// Waits until all that was written to the file system of the directory `root` is on the device.
+/// Waits until everything written to the file system of the directory `root` is on the storage
+/// device.
 fn sync_all(root: &Path) -> Result<(), StoreError> {
     let at = || FileError::at("sync the file system of", root);
     let folder = fs::File::open(root).map_err(at())?;
@@ -151,8 +152,8 @@ fn create_folder(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// Copies the bundled programs (folder `bin`) of the directory `from` that the directory `into`
-/// does not have. Each folder is named by the hash of its program; a program with another hash is
-/// left out, because scripts of `into` would run it.
+/// does not have. Each folder is named after the hash of its program; a program whose hash differs
+/// from this name is left out, because scripts of `into` would run it.
 fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     let programs = from.join(layout::PROGRAMS);
     for hash in reader::sorted_names(&programs, layout::is_hash_name)? {
@@ -221,8 +222,8 @@ fn has_files(folder: &Path) -> bool {
     reader::sorted_names(folder, is_whole).is_ok_and(|names| !names.is_empty())
 }
 
-/// Makes a script executable for all who may read it; does nothing if there is none, or its owner
-/// may execute it already.
+/// Makes a script executable for all who may read it; does nothing if the script does not exist, or
+/// if its owner may already execute it.
 fn make_executable(script: &Path) -> Result<(), StoreError> {
     let Ok(facts) = fs::metadata(script) else {
         return Ok(());
@@ -236,7 +237,7 @@ fn make_executable(script: &Path) -> Result<(), StoreError> {
 }
 
 /// The folders of one entry (stored input with its records) in two output directories: `from` in
-/// the one that is merged, and `into` in the destination, which takes over files.
+/// the directory that is merged, and `into` in the destination, to which files are copied.
 struct EntryFiles<'a> {
     from: &'a Path,
     into: &'a Path,
@@ -265,10 +266,10 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Writes the bytes `theirs` to the file `name` in the destination's folder if there is no such
-    /// file, or if `theirs` comes before its content in the order `compare`; does nothing if
-    /// `theirs` is `None`. A file of nothing but zero bytes, as a power cut leaves it, counts as
-    /// missing, unless it is the input as found.
+    /// Writes the bytes `theirs` to the file `name` in the destination's folder, if the file does
+    /// not exist there, or if `theirs` comes before its content in the order `compare`. Does
+    /// nothing if `theirs` is `None`. A file of nothing but zero bytes, as a power cut leaves it,
+    /// counts as missing, unless it is the input as found.
     fn keep_least(
         &self,
         name: &str,
@@ -286,8 +287,8 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Merges the current and the archived minimizations of the entry, and its explanation. If
-    /// another minimization replaces the destination's current one, that one is archived first.
+    /// Merges the current and the archived minimizations of the entry, and its explanation. If the
+    /// destination's current minimization is replaced by another one, it is archived first.
     /// `builds`: the builds of the entry's target, if there are several.
     fn merge_minimizations(&self, builds: Option<&TargetBuilds>) -> Result<(), StoreError> {
         let original = fs::metadata(self.into.join(layout::ORIGINAL));
@@ -316,10 +317,10 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Writes the files of an archived minimization (an earlier one of the same entry, which is kept
-    /// beside the current one) into the destination's folder, and replaces those that are there.
-    /// `ending` is the ending of their names. The result file never stands beside a log or a
-    /// reproducer of another minimization.
+    /// Writes the files of an archived minimization (an earlier one of the same entry, which is
+    /// kept beside the current one) into the destination's folder, and replaces existing ones.
+    /// `ending` is the ending of their names. At no time does the result file stand beside a log or
+    /// a reproducer of another minimization.
     fn write_archived(&self, ending: &str, files: &Minimization) -> Result<(), StoreError> {
         let name = |name| format!("{name}.{ending}");
         let outcome = name(layout::OUTCOME);
@@ -342,10 +343,10 @@ impl EntryFiles<'_> {
 
     /// Replaces the current minimization in the destination's folder (reproducer, log and result)
     /// by the one that `current` has chosen. The result file is removed first and written last, so
-    /// that it never stands beside the reproducer or log of another minimization; only an old
-    /// result that does not fit its reproducer is removed after that reproducer. If the process is
-    /// killed in between, a repeated merge prefers each of the two minimizations to the files that
-    /// are left.
+    /// that it never stands beside the reproducer or log of another minimization; but if the old
+    /// result does not fit its reproducer, the reproducer is removed first. If the process is
+    /// killed in between, the next merge prefers each of the two minimizations to the incomplete
+    /// files.
     fn replace_minimization(&self, current: &CurrentMinimizations) -> Result<(), StoreError> {
         let mut removed = [layout::OUTCOME, layout::MINIMIZED];
         if current.ours.is_damaged() {

@@ -1,5 +1,5 @@
 //! The builds of the programs of two output directories that are merged: with which build a result
-//! is known to fail, and which groups have results that were not run with the last one.
+//! is known to fail, and which groups have results that were not run with the last build.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use ddfuzz_triage::Crash;
 /// them is merged into the other. Each list is sorted from the oldest build to the newest.
 pub(super) struct TargetBuilds {
     target: TargetRecord,
-    /// The builds that are recorded in the directory that is merged into the other one.
+    /// The builds that are recorded in the directory that is merged into the destination.
     from: Vec<Build>,
     /// The builds that are recorded in the destination of the merge.
     into: Vec<Build>,
@@ -23,8 +23,9 @@ pub(super) struct TargetBuilds {
 
 impl TargetBuilds {
     /// Returns the index, in the list of all builds, of the newest build with which the result of a
-    /// minimization is known to fail: a build with which it was made, or with which it was checked
-    /// later. `None` if its log names no build, or no such build is recorded.
+    /// minimization is known to fail: the build with which it was made, or one with which it was
+    /// checked later. `None` if the log of the minimization names no build, or no such build is
+    /// recorded.
     pub(super) fn newest_failing(&self, minimization: &Minimization) -> Option<usize> {
         let (made, hash) = (minimization.build()?, minimization.log_hash()?);
         let fails = |it: &Build| it.blake3 == made || it.failing_results.contains(&hash);
@@ -55,7 +56,7 @@ impl TargetBuilds {
     }
 
     /// Returns true if the result that becomes an entry's current one in a merge still has to be
-    /// run with the last build: an older build is the newest one with which it is known to fail,
+    /// run with the last build: the newest build with which it is known to fail is an older one,
     /// and neither of the directories that have this result has checked the entry's group with the
     /// last build. False if there is no result, or if no build is known with which it fails.
     fn is_unchecked(&self, id: &EntryId, current: &CurrentMinimizations) -> bool {
@@ -112,9 +113,9 @@ impl MergedBuilds {
     }
 
     /// Returns the builds of the target on which an entry was found. `from` and `into` are the
-    /// entry's folders in the merged directory and in the destination; the records there name the
-    /// entry's campaign. `None` if they name none, or if only one build of the target's program is
-    /// recorded.
+    /// entry's folders in the directory that is merged and in the destination; the crash records in
+    /// them name the entry's campaign. `None` if they name no campaign, or if only one build of the
+    /// target's program is recorded.
     pub(super) fn target_of_entry(
         &self,
         from: &Path,

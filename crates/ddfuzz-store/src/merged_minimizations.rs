@@ -1,10 +1,10 @@
 //! The minimizations of one input in two output directories that are merged: which one becomes the
 //! current one, and which ones are archived beside it.
 //!
-//! All minimizations of an input are kept, with one exception: a minimization is dropped if its log
-//! is the beginning of another one's log, because it is then an earlier state of that one. So what
-//! is kept does not depend on the order of merging. The names of archived files are made of their
-//! content.
+//! All minimizations of an input are kept, with one exception: a minimization whose log is the
+//! beginning of another minimization's log is an earlier state of that minimization, and is
+//! dropped. So what is kept does not depend on the order of merging. The names of archived files
+//! are made of their content.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
@@ -37,7 +37,8 @@ pub(super) struct Minimization {
 
 impl Minimization {
     /// Reads the minimization in an entry's folder, whose input has the size `original`: the
-    /// current one or, with `archived`, the one whose files have this ending.
+    /// current minimization or, if `archived` is given, the archived one whose file names have this
+    /// ending.
     pub(super) fn read(
         folder: &Path,
         archived: Option<&str>,
@@ -56,8 +57,8 @@ impl Minimization {
         })
     }
 
-    /// Returns whether there is neither a log nor a reproducer, so that nothing would be lost with
-    /// the minimization.
+    /// Returns true if there is neither a log nor a reproducer, so that nothing is lost if the
+    /// minimization is dropped.
     fn is_empty(&self) -> bool {
         self.log.is_none() && self.reproducer.is_none()
     }
@@ -73,8 +74,8 @@ impl Minimization {
         serde_json::from_slice(self.outcome.as_ref()?).ok()
     }
 
-    /// Returns the content of the file with the reproducer as parsed by the harness; `None` if the
-    /// result has none.
+    /// Returns the content of the file with the reproducer as parsed by the harness, taken from the
+    /// result; `None` if the result does not have it.
     pub(super) fn debug(&self) -> Option<Vec<u8>> {
         let text = self.parsed()?.debug?;
         Some(format!("{text}\n").into_bytes())
@@ -93,20 +94,20 @@ impl Minimization {
         self.parsed().is_some_and(|outcome| self.fits(&outcome))
     }
 
-    /// Returns whether the minimization has a result that does not belong to the reproducer: the
-    /// size that the result states is another one.
+    /// Returns whether the minimization has a result that does not belong to the reproducer,
+    /// because the result states another size than the reproducer has.
     pub(super) fn is_damaged(&self) -> bool {
         self.parsed().is_some_and(|outcome| !self.fits(&outcome))
     }
 
-    /// Returns the blake3 hash of the log, by which records name the minimization; `None` without a
-    /// log.
+    /// Returns the blake3 hash of the log, which identifies the minimization in records; `None`
+    /// without a log.
     pub(super) fn log_hash(&self) -> Option<String> {
         Some(blake3::hash(self.log.as_ref()?).to_hex().to_string())
     }
 
     /// Returns the hash of the program with which the minimization was begun, as its log says;
-    /// `None` if there is no log, or it names none.
+    /// `None` if there is no log, or the log names no program.
     pub(super) fn build(&self) -> Option<String> {
         let log = self.log.as_ref()?;
         let end = log.iter().position(|byte| *byte == b'\n')?;
@@ -116,7 +117,7 @@ impl Minimization {
 
     /// Returns the ending that a merge appends to the names of the files when it archives the
     /// minimization: 16 digits of the build's hash (`earlier` if no build is known), `-`, and the
-    /// hash of the log or, without a log, that of the reproducer.
+    /// hash of the log (without a log, the hash of the reproducer).
     fn ending(&self) -> String {
         let build = self.build();
         let build: String = match &build {
@@ -141,18 +142,19 @@ impl Minimization {
     }
 }
 
-/// How far the minimization of an input has come. Of two minimizations of the same input, in the
-/// directories that are merged, a merge keeps the one whose progress is less in this order.
+/// How far the minimization of an input has come. A merge keeps, of two minimizations of the same
+/// input in the two directories, the one with the lesser progress in the order of this type: less
+/// is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
     /// Whether the size that the result states is not that of the reproducer (or, without a
     /// reproducer file, of the whole input).
     damaged: bool,
-    /// Whether there is no result, or it only says that the minimization was given up, such as
-    /// because the crash did not occur again.
+    /// Whether the minimization has no result, or its result only says that it was given up, for
+    /// example because the crash did not occur again.
     unfinished: bool,
     /// Index (by age, the oldest first) of the newest build with which the result is known to fail.
-    /// A newer build is better: it may have fixed what a result of an older build shows.
+    /// A newer build is better: the bug that a result of an older build shows may be fixed in it.
     build: Reverse<Option<usize>>,
     unproved: bool,
     size: u64,
@@ -215,11 +217,12 @@ pub(super) struct CurrentMinimizations {
     /// Whether `passing` differs from the record in the destination, which must then be written
     /// anew.
     pub(super) is_passing_new: bool,
-    /// Whether the destination takes over the current minimization of the other directory.
+    /// Whether the destination takes over the current minimization of the directory that is merged.
     pub(super) is_taken: bool,
-    /// Whether the destination keeps its current minimization, or still has none after the merge.
+    /// Whether the destination keeps its current minimization (or, if it had none, gets none).
     pub(super) is_kept: bool,
-    /// The archived minimization that becomes the destination's current one; `None` if none does.
+    /// The archived minimization that becomes the destination's current one; `None` if no archived
+    /// one does.
     restored: Option<Minimization>,
 }
 
@@ -282,8 +285,8 @@ impl CurrentMinimizations {
         (!chosen.is_absent()).then_some(chosen)
     }
 
-    /// Returns true if the merge leaves both directories with the same minimization: the one that
-    /// becomes current in the destination is that of the directory that is merged into it.
+    /// Returns true if both directories have the same current minimization after the merge: the one
+    /// chosen for the destination is that of the directory that is merged into it.
     pub(super) fn are_same(&self) -> bool {
         match self.chosen() {
             Some(chosen) => *chosen == self.theirs,
@@ -292,8 +295,8 @@ impl CurrentMinimizations {
     }
 }
 
-/// An archived minimization of an entry, and the ending by which the names of its files differ from
-/// those of the current one.
+/// An archived minimization of an entry, and the ending that distinguishes the names of its files
+/// from those of the current minimization.
 struct ArchivedMinimization {
     ending: String,
     minimization: Minimization,
@@ -301,7 +304,7 @@ struct ArchivedMinimization {
 
 impl ArchivedMinimization {
     /// Returns true if a merge has archived the minimization, because another one was better; false
-    /// if a rebuild of the program has.
+    /// if it was archived after a rebuild of the program.
     fn is_of_merge(&self) -> bool {
         self.ending == self.minimization.ending()
     }
@@ -332,17 +335,17 @@ fn archived(folder: &Path, original: u64) -> Result<Vec<ArchivedMinimization>, S
 pub(super) struct ArchiveChanges<'a> {
     /// Minimizations to archive, each with the ending of the names that its files get.
     pub(super) added: Vec<(String, &'a Minimization)>,
-    /// Endings of the names of archived files to remove: an earlier merge has written them, and
-    /// another minimization makes them needless ([`Minimization::covers`]).
+    /// Endings of the names of archived files to remove: files that an earlier merge wrote, and
+    /// that another minimization makes unnecessary ([`Minimization::covers`]).
     pub(super) removed: Vec<String>,
 }
 
 impl<'a> ArchiveChanges<'a> {
     /// Finds what a merge changes in the archived minimizations of the entry in the destination,
-    /// from the entry's `current` minimizations in both directories. Added to the archive are those
-    /// of the directory that is merged, and the current ones of both that are not chosen as the new
-    /// current one. Those that tell nothing beyond another one are left out or, if an earlier merge
-    /// has archived them, removed.
+    /// from the entry's minimizations in both directories, `current`. Added to the archive are the
+    /// archived ones of the directory that is merged, and both directories' current ones, unless
+    /// chosen as the new current one. A minimization that another one covers
+    /// ([`Minimization::covers`]) is not added or, if an earlier merge has archived it, removed.
     pub(super) fn of(current: &'a CurrentMinimizations) -> ArchiveChanges<'a> {
         let (ours, theirs) = (&current.our_archive, &current.their_archive);
         let replaced = [

@@ -16,8 +16,8 @@ use crate::{
 };
 use ddfuzz_model::files::FileError;
 
-/// A campaign's checkpoint as stored in `state.json`, with the id of the campaign, by which a new
-/// campaign recognizes and ignores the checkpoint of an older one.
+/// A campaign's checkpoint as stored in `state.json`, with the id of the campaign; a new campaign
+/// ignores a checkpoint with another id.
 #[derive(Serialize, Deserialize)]
 pub(super) struct State<T> {
     pub(super) campaign: String,
@@ -136,8 +136,8 @@ impl Reader {
     }
 
     /// Lists the groups that have a record or an input, as found or minimized, but no complete
-    /// entry: of each, the input as found is missing, or the crash record is missing or damaged.
-    /// They cannot be shown, minimized or checked.
+    /// entry: in each of their entries the input as found is missing, or the crash record is
+    /// missing or damaged. Such groups cannot be shown, minimized or checked.
     pub fn incomplete_groups(&self) -> Result<Vec<IncompleteGroup>, StoreError> {
         let mut incomplete = Vec::new();
         for (kind, major) in group::all(&self.root)? {
@@ -155,7 +155,7 @@ impl Reader {
         Ok(incomplete)
     }
 
-    /// Returns which files are left in a group that has no complete entry: inputs as they were
+    /// Returns which files still exist in a group that has no complete entry: inputs as they were
     /// found, or only reproducers.
     pub fn incomplete_group(&self, kind: Kind, major: &str) -> Result<IncompleteGroup, StoreError> {
         let mut group = IncompleteGroup {
@@ -176,8 +176,9 @@ impl Reader {
         Ok(group)
     }
 
-    /// Returns whether the group is muted by a stable key (made of function names): by that of the
-    /// best stored input of any of its minor keys. `false` if the group does not exist.
+    /// Returns true if the group is muted (left out of reports) by a stable key (a hash of function
+    /// names): by that of the input that represents one of its minor keys. False if no such key is
+    /// muted, or if the group does not exist.
     pub fn is_muted_by_stable_key(
         &self,
         kind: Kind,
@@ -223,10 +224,10 @@ impl Reader {
                 && matches!(self.is_muted_by_stable_key(kind, major, known), Ok(true))
     }
 
-    /// Returns the entry that represents a group. Of the complete entries (inputs with their crash
-    /// records) of the group, those that have failed with the last of `builds` are preferred, if
-    /// there are any; then minimized ones; then those with proved minimality; then the smallest
-    /// reproducer; then the largest input as found. `None` if no entry is complete.
+    /// Returns the entry that represents a group, chosen among its complete entries (inputs with
+    /// their crash records). Entries that failed with the last of `builds` are preferred; then
+    /// minimized ones; then those with proved minimality; then the smallest reproducer; then the
+    /// largest input as found. `None` if no entry is complete.
     pub fn best_entry(
         &self,
         group: &Group,
@@ -251,8 +252,8 @@ impl Reader {
         Ok(entries.into_iter().min_by_key(rank))
     }
 
-    /// Reads the campaign's statistics (`stats.jsonl`), a JSON object a line; empty if there are
-    /// none.
+    /// Reads the campaign's statistics (`stats.jsonl`), one JSON object in each line; empty if
+    /// there are none.
     pub fn stats(&self) -> Result<Vec<u8>, StoreError> {
         Ok(json::bytes(&self.root.join(layout::STATS))?.unwrap_or_default())
     }
@@ -287,17 +288,18 @@ impl Reader {
     }
 }
 
-/// A group without a complete entry (an input with its crash record), with what is left of its
-/// entries.
+/// A group without a complete entry (an input with its crash record), and which files of its
+/// entries still exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncompleteGroup {
     /// Kind of failure that the group's inputs show.
     pub kind: Kind,
     /// Major key of the group, its first 12 hex digits.
     pub major: String,
-    /// Whether there are inputs as found (`original`): their crash records are missing or damaged.
+    /// Whether there are inputs as found (files `original`); their crash records are missing or
+    /// damaged.
     pub has_originals: bool,
-    /// Whether there are reproducers (`minimized`) of inputs that are missing.
+    /// Whether there are reproducers (files `minimized`) whose inputs as found are missing.
     pub has_reproducers: bool,
 }
 

@@ -28,7 +28,8 @@ input=$here/minimized
 "#;
 
 /// Shell code of `reproduce.sh` that prepares a run: makes a temporary directory with a copy of the
-/// input and an empty working directory, which is removed at the end, and disables core dumps.
+/// input and an empty working directory, arranges that it is removed when the script ends, and
+/// disables core dumps.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -136,7 +137,7 @@ fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
 }
 
 /// Returns the part of a crash's class before its first `:`, which names the tool that reported the
-/// crash (`asan` in `asan:heap-buffer-overflow`); without `:` the whole class.
+/// crash (`asan` in `asan:heap-buffer-overflow`); the whole class if it contains no `:`.
 fn tool(class: &Class) -> &str {
     class.0.split(':').next().unwrap_or_default()
 }
@@ -241,8 +242,8 @@ fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
 }
 
 /// Returns true if the target sets an environment variable that gdb would not pass on to it. gdb
-/// starts the program by a shell, which drops variables whose names are no identifiers, and gdb
-/// sets some variables itself.
+/// starts the program through a shell, which drops variables whose names are not identifiers, and
+/// gdb sets some variables itself.
 fn sets_hidden_variables(target: &Target) -> bool {
     let is_identifier = |name: &[u8]| {
         let begins = name.first().is_some_and(|byte| !byte.is_ascii_digit());
@@ -255,8 +256,9 @@ fn sets_hidden_variables(target: &Target) -> bool {
     })
 }
 
-/// Generates the lines of `reproduce.sh` that write the script `$scratch/start`, by which gdb
-/// starts the program with its variables, and set `$start` to its path, quoted for gdb's shell.
+/// Generates the lines of `reproduce.sh` that write the script `$scratch/start`, through which gdb
+/// starts the program with its environment variables, and that set `$start` to the path of this
+/// script, quoted for gdb's shell.
 fn start_in_gdb(variables: &[u8], program: &Path) -> Vec<u8> {
     let mut line = b"exec ".to_vec();
     // The script's own variables are not the program's.

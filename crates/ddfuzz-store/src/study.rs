@@ -1,4 +1,5 @@
-//! Results of a study of many utilities (`studies/CAMPAIGN.json`): types, reading and writing.
+//! Results of a study (`studies/CAMPAIGN.json`), which fuzzes many system utilities: types, reading
+//! and writing.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -170,7 +171,8 @@ pub struct Tally {
     /// …), that did not crash, but exited with a status of 126 or more.
     pub high_exits: u64,
     /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
-    /// …), that exceeded the time limit, but end when given several times the limit.
+    /// …), that exceeded the time limit, but count as slow, not as hangs: with several times the
+    /// limit they ended, or were not repeated because enough other runs had been.
     #[serde(default)]
     pub slow: u64,
 }
@@ -184,7 +186,7 @@ impl Tally {
         total
     }
 
-    /// Adds the numbers of runs of the tally `other` to those of this tally.
+    /// Adds the numbers of runs in the tally `other` to those in this tally.
     pub fn add(&mut self, other: &Tally) {
         self.runs += other.runs;
         self.crashes += other.crashes;
@@ -212,15 +214,15 @@ pub struct GroupTally {
 /// How often a group's reproducer (smallest known failing input) failed when it was run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
-    /// Number of re-runs (plain `execve`, with address randomization) that ended in the
-    /// reproducer's group.
+    /// Number of re-runs of the reproducer (by plain `execve`, with address randomization) that
+    /// ended in its group.
     pub hits: u32,
-    /// Number of times that the reproducer was run again (plain `execve`, with address
+    /// Number of times that the reproducer was run again (by plain `execve`, with address
     /// randomization).
     pub tries: u32,
     /// Number of re-runs of the reproducer without address randomization, as many as `tries`, that
-    /// ended in its group; `None` if these were not made, because all re-runs with randomization
-    /// ended there.
+    /// ended in its group; `None` if there were no such re-runs, because all re-runs with
+    /// randomization ended in the group.
     pub fixed_hits: Option<u32>,
 }
 
@@ -283,8 +285,8 @@ impl Store {
         json::write(&folder.join(layout::CRASH), &crash)
     }
 
-    /// Returns the path of the log for minimizing the command-line options with which an entry's
-    /// utility was run, and creates the log's folder.
+    /// Returns the path of the log of minimizing the command-line options with which an entry's
+    /// utility was run; creates the log's folder if it is missing.
     pub fn options_log(&self, id: &EntryId) -> Result<PathBuf, StoreError> {
         let folder = id.folder(self.reader().root());
         std::fs::create_dir_all(&folder).map_err(FileError::at("make", &folder))?;

@@ -30,11 +30,13 @@ pub struct Triaged {
     /// Number of times that `ddfuzz triage` ran the input.
     pub tries: u32,
     /// Whether a full crash record was made for this input. If false, only the keys of its crash
-    /// were computed, and `crash` comes from the record of another input with the same keys.
+    /// were computed, and the other fields of `crash` come from the record of another input with
+    /// the same keys.
     pub examined: bool,
     /// Summary of the crash; null if the input does not crash.
     pub crash: Option<CrashLine>,
-    /// Whether memory leaks were looked for, if the input did not crash otherwise.
+    /// Whether `ddfuzz triage` also looked for memory leaks in those runs of the input that did not
+    /// crash otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaks: bool,
 }

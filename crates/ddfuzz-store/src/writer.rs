@@ -25,8 +25,8 @@ use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 #[derive(Debug)]
 pub struct Store {
     pub(super) reader: Reader,
-    /// Hash of the program that runs now, as 64 hex digits, which [`Store::runs_build`] has set;
-    /// `None` if the program is the last build that is recorded.
+    /// Hash of the program that runs now, as 64 hex digits, set by [`Store::runs_build`]; `None` if
+    /// the program is the last recorded build.
     pub(super) running: Option<String>,
     pub(super) groups: BTreeMap<(Kind, String), GroupIndex>,
     pub(super) programs: BTreeMap<String, PathBuf>,
@@ -58,8 +58,8 @@ impl Store {
     }
 
     /// Opens an output directory for writing as [`Store::create_or_resume`] does. If `campaign` is
-    /// `None`, a directory that has no campaign of its own, such as that of a merge, stays without
-    /// one.
+    /// `None`, a directory that has no campaign of its own, such as the result of a merge, stays
+    /// without one.
     pub fn open(root: &Path, campaign: Option<Campaign>) -> Result<Store, StoreError> {
         campaign::examine(root)?;
         folder::create_all(root)?;
@@ -125,8 +125,8 @@ impl Store {
         self.move_what_never_fails()
     }
 
-    /// Moves to `flaky/` the crashes whose minimization found that they never fail again, for the
-    /// case that a writer was killed before it did so.
+    /// Moves to `flaky/` the crashes whose minimization found that they never fail again, in case
+    /// an earlier writer was killed before it moved them.
     fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
         for major in group::majors(self.reader.root(), Kind::Crash)? {
             for entry in self.reader.entries(Kind::Crash, &major)? {
@@ -143,15 +143,16 @@ impl Store {
         &self.reader
     }
 
-    /// Returns the content of the output directory's campaign file (`ddfuzz.json`).
+    /// Returns the content of the output directory's campaign file (`ddfuzz.json`), as this writer
+    /// holds it in memory.
     pub fn campaigns(&self) -> &CampaignFile {
         &self.file
     }
 
-    /// Returns which groups have changed after the first `since` changes of groups, and the number
-    /// of changes so far, which a later call takes as `since`. A change is that an entry of the
-    /// group was stored, changed or moved; a group is given by its kind and major key (12 hex
-    /// digits).
+    /// Returns the number of changes of groups since the directory was opened, and the groups that
+    /// have changed after the change with the number `since` (a number that an earlier call
+    /// returned, or 0), each as kind and major key (12 hex digits). A change is that an entry of a
+    /// group was stored, changed or moved.
     pub fn changed_since(&self, since: u64) -> (u64, Vec<(Kind, String)>) {
         let groups = self.changed.iter().filter(|(_, at)| **at > since);
         (
@@ -160,8 +161,8 @@ impl Store {
         )
     }
 
-    /// Counts a change of a group: one of its entries was stored, changed or moved. Callers can so
-    /// ask which groups have changed since an earlier time.
+    /// Counts a change of a group (one of its entries was stored, changed or moved), for
+    /// [`Store::changed_since`].
     pub(super) fn note_change(&mut self, group: (Kind, String)) {
         self.changes += 1;
         self.changed.insert(group, self.changes);
@@ -173,8 +174,9 @@ impl Store {
     }
 
     /// Replaces the output directory's campaign by a new one. The findings of the earlier campaign
-    /// stay; its checkpoint is ignored from now on. The new campaign takes over the record of the
-    /// last build of its target, with which the groups found so far have crashed or were checked.
+    /// stay; the checkpoint of the earlier campaign is ignored from now on. The new campaign takes
+    /// over the record of the last build of its target, with which the groups found so far have
+    /// crashed or were checked.
     pub fn begin(&mut self, mut campaign: Campaign) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         let builds = (campaign.target.as_ref()).and_then(|now| file.builds(now));
@@ -194,8 +196,8 @@ impl Store {
     }
 
     /// Returns the id of the campaign under which a command that resumes no campaign stores its
-    /// crashes. That is a campaign without a seed on the same target as `fresh`, such as that of an
-    /// earlier triage; if there is none, `fresh` itself, which is added to the output directory.
+    /// crashes: an existing campaign without a seed on the same target as `fresh`, such as that of
+    /// an earlier triage; if there is none, `fresh` itself, which is added to the output directory.
     /// The directory's own campaign stays the one that `--resume` continues.
     pub fn join_campaign(&mut self, fresh: Campaign) -> Result<String, StoreError> {
         let now = fresh.target.as_ref();
@@ -211,18 +213,18 @@ impl Store {
 
     /// Sets the hash of the program's build that runs from now on, for a call of ddfuzz that stores
     /// crashes without checking the groups with this build first. If it is not the last recorded
-    /// build, a group whose crash occurs again is not recorded as failing with that build, but as
-    /// one to check again.
+    /// build, a group whose crash occurs again is recorded as one to check again, not as failing
+    /// with the last recorded build.
     pub fn runs_build(&mut self, blake3: &str) {
         self.running = Some(blake3.to_owned());
     }
 
     /// Records in `ddfuzz.json` that `build` of the program of the target `of` is run from now on.
-    /// The directory's own campaign records it if that is on this target, else the campaign on this
-    /// target that has recorded the latest build; if no campaign is on this target, nothing is
-    /// recorded.
+    /// It is recorded for the directory's own campaign, if this campaign fuzzes the target; else
+    /// for the campaign, among those that fuzz the target, with the latest recorded build. If no
+    /// campaign fuzzes the target, nothing is recorded.
     ///
-    /// If the last build that the campaign records is the same, its record is replaced, for example
+    /// If `build` is the last build that the campaign records, its record is replaced, for example
     /// to add statuses of groups. If it is another one, the time of `build` is set to no earlier
     /// than that of any recorded build, whatever the clock says, so that it comes last. The set of
     /// unchecked groups is replaced in all records of the build.
@@ -296,8 +298,8 @@ impl Store {
     }
 
     /// Adds an input to the campaign's corpus like [`Store::add_to_corpus`], but does not wait
-    /// until it is on the device; returns true unless the corpus had it. A power cut may leave a
-    /// damaged file, which is replaced if its length is wrong.
+    /// until it is on the storage device; returns true if the input is new in the corpus. A power
+    /// cut may leave a damaged file, which is replaced if its length is wrong.
     pub fn add_to_corpus_unsynced(&mut self, input: &[u8]) -> Result<bool, StoreError> {
         let folder = self.reader.root().join(layout::CORPUS);
         let path = folder.join(hash_of(input));
@@ -342,7 +344,7 @@ pub(super) fn write_group(root: &Path, kind: Kind, index: &GroupIndex) -> Result
     json::write(&folder.join(layout::GROUP), &index.record)
 }
 
-/// Creates a file; an existing file, which has the same content, is left as it is.
+/// Creates a file with this content, unless it exists; an existing file must have the same content.
 pub(super) fn create_once(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match atomic::create_new(path, bytes) {
         Err(error) if error.is_existing() => Ok(()),

@@ -33,9 +33,9 @@ pub fn enter<S: Status>(
     target(input).status()
 }
 
-/// Installs a panic hook that calls the panic hook installed before, which prints the message, and
-/// then aborts the process. The stack is not unwound, so it still shows where the panic began, and
-/// no code can catch the panic.
+/// Installs a panic hook that first calls the panic hook installed before, which prints the
+/// message, and then aborts the process. The stack is not unwound, so it still shows where the
+/// panic began, and no code can catch the panic.
 ///
 /// ddfuzz recognizes the frames of this crate and of the standard library, and classifies the crash
 /// by the frames after them.

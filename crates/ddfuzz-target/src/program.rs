@@ -9,9 +9,9 @@ use std::process::ExitCode;
 /// Exit status of the program for wrong usage, or if the input cannot be read.
 const USAGE: u8 = 2;
 
-/// Runs the harness function `entry` on the file that the program's only argument names, or on
-/// stdin without an argument. The exit status is 2 if there are more arguments or the input cannot
-/// be read.
+/// Runs the harness function `entry` on the file that the program's only argument names or, without
+/// an argument, on stdin. The exit status is 2 if there are more arguments or the input cannot be
+/// read.
 pub fn run(entry: unsafe extern "C" fn(*const u8, usize) -> c_int) -> ExitCode {
     restore_default_signals();
     let mut args = std::env::args_os();
@@ -51,9 +51,9 @@ fn read(file: Option<&OsString>) -> io::Result<Vec<u8>> {
     Ok(input)
 }
 
-/// Sets the signals that Rust's start-up code has changed back to their default actions. A run then
-/// ends as it does when `target_main` is called in another process, where this start-up code does
-/// not run.
+/// Sets the signals whose actions Rust's start-up code has changed back to their default actions. A
+/// run then ends in the same way as when another process calls `target_main`, where this start-up
+/// code does not run.
 fn restore_default_signals() {
     #[cfg(target_os = "linux")]
     {

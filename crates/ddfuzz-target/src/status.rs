@@ -2,8 +2,8 @@
 
 use std::{ffi::c_int, fmt::Debug};
 
-/// A type that a harness may return, each of whose values stands for an exit status. The process
-/// ends with the low eight bits of that status.
+/// A type that a harness may return. Each of its values stands for an exit status; the process ends
+/// with the low eight bits of this status.
 pub trait Status {
     /// Returns the exit status that stands for this return value.
     fn status(self) -> c_int;

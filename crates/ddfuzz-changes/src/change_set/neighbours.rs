@@ -6,9 +6,9 @@ use std::ops::Range;
 use super::{Hunk, in_range};
 
 /// Merges two texts that both come from the text `base`; `sides` has each text with its hunks.
-/// Hunks of the two texts may be on neighbouring lines. Returns `None` if two of them change the
-/// same line, or if one only adds lines at a place where another begins or ends, so that their
-/// order is open.
+/// Hunks of the two texts may be on neighbouring lines. Returns `None` if a hunk of each text
+/// changes the same line, or if a hunk that only adds lines adds them where a hunk of the other
+/// text begins or ends, so that the order of the lines is open.
 pub(super) fn merge_neighbours(base: &[u8], sides: [(&[u8], &[&Hunk]); 2]) -> Option<Vec<u8>> {
     let base = ddfuzz_delta::lines(base);
     let sides = sides.map(|(text, hunks)| (ddfuzz_delta::lines(text), hunks));
@@ -34,9 +34,9 @@ pub(super) fn merge_neighbours(base: &[u8], sides: [(&[u8], &[&Hunk]); 2]) -> Op
     Some(text)
 }
 
-/// Returns true if two replaced ranges of lines are in conflict: they have a line in common, or one
-/// ends where the other begins and one of them is empty (only adds lines). `first` must not begin
-/// after `second`.
+/// Returns true if two ranges of lines, each replaced by a hunk, are in conflict: they have a line
+/// in common, or the second begins where the first ends and one of them is empty (its hunk only
+/// adds lines). `first` must not begin after `second`.
 fn are_in_conflict(first: &Range<usize>, second: &Range<usize>) -> bool {
     let is_open = first.is_empty() || second.is_empty();
     second.start < first.end || (second.start == first.end && is_open)

@@ -20,16 +20,16 @@ impl Bisected {
     }
 }
 
-/// Bisects a linear history: returns two versions, as near to each other as possible, of which the
-/// older does not fail and the newer fails. Version 0 is known not to fail, and the last version to
-/// fail. `weights` has the number of changes from each version to the next; the interval is halved
-/// by these numbers, so that a version with many changes, which take further tests, is reached
-/// sooner.
+/// Bisects a linear history: returns an older version that does not fail and a newer one that
+/// fails, as near to each other as possible. Version 0 is known not to fail, and the last version
+/// to fail. `weights` has the number of changes from each version to the next; the interval is
+/// halved by these numbers, so that a version with many changes, which take further tests, is
+/// reached sooner.
 ///
-/// `probe` tests a version; it also receives the versions that are tested next if this one does not
-/// fail, and if it fails. A version with the outcome UNRESOLVED is skipped, and others in the
-/// interval are tried; after twice as many of them as a bisection would need, the interval stays as
-/// wide as it is.
+/// `probe` tests a version; it also gets the versions that will be tested next, one for the case
+/// that this version does not fail and one for the case that it fails. A version with the outcome
+/// UNRESOLVED is skipped, and other versions in the interval are tried; once more than twice as
+/// many were skipped as a bisection of the interval takes tests, the bisection ends.
 ///
 /// This is the search that dd of ESEC 1999 makes with the predictor "each change implies all
 /// earlier ones" (its table 7), with versions that may be UNRESOLVED.
@@ -61,9 +61,9 @@ pub fn bisect<E>(
     Ok(found)
 }
 
-/// Returns the version that a bisection tests next: of those between `found.passing` and
-/// `found.failing` the one nearest to the middle of the changes, or, after versions were skipped,
-/// to another fraction (1/4, 3/4, 1/8, …). `None` if no version is left, or too many were skipped.
+/// Returns the version that a bisection tests next: between `found.passing` and `found.failing`,
+/// the version nearest to the middle of the changes or, after versions were skipped, to another
+/// fraction (1/4, 3/4, 1/8, …). `None` if no version remains, or too many were skipped.
 fn middle(weights: &[u64], found: Bisected, skipped: &[usize]) -> Option<usize> {
     let open = found.failing - found.passing - 1;
     let most = 2 * (usize::BITS - open.leading_zeros()) as usize;

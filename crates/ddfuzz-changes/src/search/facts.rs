@@ -1,5 +1,6 @@
 //! What a search knows of the changes without running anything: the groups that each change belongs
-//! to, the identifiers that it mentions and defines, and the changes that it probably requires.
+//! to, the identifiers that it mentions and defines, and the other changes that it probably
+//! requires.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,7 +9,7 @@ use ddfuzz_delta::Config;
 /// Number by which [`Facts`] refers to an identifier of the program, from 0.
 pub type Name = usize;
 
-/// What the file and the text of one change tell: the groups to which it belongs, and the
+/// Facts from the file and the text of one change: the groups that the change belongs to, and the
 /// identifiers in its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitFacts {
@@ -20,15 +21,15 @@ pub struct UnitFacts {
     pub adds: Vec<String>,
     /// Identifiers that occur in the lines that the change removes.
     pub removes: Vec<String>,
-    /// Identifiers that the lines which the change adds seem to define.
+    /// Identifiers that seem to be defined in the lines that the change adds.
     pub defines: Vec<String>,
-    /// Identifiers whose definitions seem to be in the lines that the change removes.
+    /// Identifiers that seem to be defined in the lines that the change removes.
     pub undefines: Vec<String>,
 }
 
-/// What is known of all changes between two versions before any is tested: their groups,
-/// identifiers, and which probably requires which. The search divides and repairs sets of changes
-/// by it.
+/// What is known of all changes between two versions before any is tested: their groups, their
+/// identifiers, and which change probably requires which other one. The search uses this to divide
+/// and repair sets of changes.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Number of all changes between the old and the new version of the program.
@@ -44,18 +45,18 @@ pub struct Facts {
     definers: Vec<Vec<usize>>,
     /// For each change, the numbers of the identifiers in the lines that it adds or removes.
     words: Vec<HashSet<Name>>,
-    /// Pairs of changes of which the first probably requires the second, judging by their texts.
+    /// Pairs of changes: the first of a pair probably requires the second, judging by their texts.
     requires: Vec<(usize, usize)>,
     /// The changes of files that a build probably does not read, such as documents; a search tries
     /// early to leave them out.
     unread: Config,
 }
 
-/// Maximum number of changes that may mention an identifier for it to count as a relation between
-/// them: an identifier that more changes mention is too common.
+/// Maximum number of changes that mention an identifier for which the identifier counts as a
+/// relation between them; one that more changes mention is too common.
 const MOST_USERS: usize = 64;
-/// Maximum number of changes in a group that are ordered by common identifiers; larger groups keep
-/// their order.
+/// Maximum number of changes in a group for which they are ordered by common identifiers; the
+/// changes of a larger group keep their order.
 const MOST_CHAINED: usize = 128;
 
 impl Facts {
@@ -96,8 +97,8 @@ impl Facts {
         facts
     }
 
-    /// Returns these facts, and records in them which changes, with the ascending indices `unread`,
-    /// are in files that a build probably does not read.
+    /// Returns these facts, completed by the changes in files that a build probably does not read:
+    /// their indices `unread`, in ascending order.
     pub fn with_unread(self, unread: &[usize]) -> Facts {
         Facts {
             unread: config(unread),
@@ -136,8 +137,8 @@ impl Facts {
     }
 
     /// Returns the changes `kept` in the order in which a search divides them: changes of the same
-    /// function are neighbors, and among these, changes with common identifiers (ESEC 1999, section
-    /// 8).
+    /// function are neighbours and, within a function, so are changes with common identifiers (ESEC
+    /// 1999, section 8).
     pub fn in_order(&self, kept: &Config) -> Vec<usize> {
         let groups = match self.levels().checked_sub(1) {
             Some(finest) => self.groups(finest, kept),
@@ -149,10 +150,10 @@ impl Facts {
             .collect()
     }
 
-    /// Returns the changes `left` ordered by similarity: after each comes the one of the rest that
-    /// has the most rare identifiers in common with it. An identifier is rare if at most
-    /// `MOST_USERS` changes mention it. Fewer than three or more than `MOST_CHAINED` changes keep
-    /// their order.
+    /// Returns the changes `left` ordered by similarity: each is followed by the one, of those not
+    /// yet placed, that has the most rare identifiers in common with it. An identifier is rare if
+    /// at most `MOST_USERS` changes mention it. Fewer than three or more than `MOST_CHAINED`
+    /// changes keep their order.
     fn chained(&self, mut left: Vec<usize>) -> Vec<usize> {
         if !(3..=MOST_CHAINED).contains(&left.len()) {
             return left;
@@ -182,7 +183,7 @@ impl Facts {
     }
 
     /// Returns the number of the identifier that most of the changes `units` mention, and how many
-    /// of them mention it. Only identifiers are considered for which `is_asked` returns true;
+    /// of them mention it. Only identifiers for which `is_asked` returns true are considered;
     /// `None` if there is none.
     pub fn most_common(
         &self,
@@ -213,9 +214,9 @@ impl Facts {
         names.iter().filter(is_shared).copied().collect()
     }
 
-    /// Returns pairs of changes of which the first probably requires the second: it uses an
-    /// identifier that only the second defines, or it removes a definition and the second removes a
-    /// use of it.
+    /// Returns pairs of changes, in each of which the first probably requires the second: it uses
+    /// an identifier that only the second defines, or it removes a definition whose use the second
+    /// removes.
     pub fn requires(&self) -> &[(usize, usize)] {
         &self.requires
     }

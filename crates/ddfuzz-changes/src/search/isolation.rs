@@ -17,8 +17,8 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Returns the changes by which the failing set differs from the passing one: they make the
-    /// failure come.
+    /// Returns the changes that the failing set has and the passing set lacks: they cause the
+    /// failure.
     pub fn difference(&self) -> Config {
         self.failing.minus(&self.passing)
     }
@@ -61,8 +61,8 @@ pub fn isolate<P: Prober>(
 }
 
 /// Narrows the difference between the passing and the failing set of changes in `found` by `dd`,
-/// whose units are `groups` of the changes in the difference. Ends when no group can be moved from
-/// one set to the other, or when the budget is used up. Returns the two narrowed sets.
+/// which moves whole `groups` of the changes in the difference. Ends when no group can be moved
+/// from one set to the other, or when the budget is used up. Returns the two narrowed sets.
 fn narrowed<P: Prober>(
     found: Isolation,
     groups: &[Config],

@@ -77,15 +77,15 @@ pub trait Prober {
         ahead: &[Config],
     ) -> Result<Probed, Self::Error>;
 
-    /// Records in the log, without a test, that the version with the changes `kept` is UNRESOLVED:
-    /// one of them requires, as an earlier build has shown, a change that the version lacks.
+    /// Records in the log, without a test, that the version with the changes `kept` is UNRESOLVED,
+    /// because one of them requires a change that the version lacks, as an earlier build has shown.
     ///
     /// # Errors
     /// As [`probe`](Prober::probe).
     fn predict(&mut self, kept: &Config) -> Result<(), Self::Error>;
 
-    /// Records in the log that, as a failed build has shown, the change `user` requires the change
-    /// `needed`.
+    /// Records in the log that the change `user` requires the change `needed`, as a failed build
+    /// has shown.
     fn learn(&mut self, user: usize, needed: usize) {
         let _ = (user, needed);
     }

@@ -1,5 +1,6 @@
-//! Minimizes a set of changes: by groups from coarse to fine, with the failure resolution loop of
-//! ESEC 1999, section 8, in both directions.
+//! Minimizes a set of changes: by groups from coarse to fine. Sets that do not build are repaired
+//! with the failure resolution loop of ESEC 1999, section 8, in both directions: by adding changes
+//! and by removing changes.
 
 use std::collections::HashMap;
 
@@ -9,11 +10,12 @@ use super::facts::{Facts, Name, config};
 use super::repair::{Chain, Repair, joined};
 use super::{Probed, Prober};
 
-/// If at most this many changes cannot be left out one by one, because the version without one of
-/// them does not build or cannot be tested, the search also tests to leave out each pair of them.
+/// Maximum number of changes that cannot be left out one by one (the version without one of them
+/// does not build or cannot be tested) for which the search also tries to leave out each pair of
+/// them.
 const MOST_TIED: usize = 6;
-/// Maximum number of changes for which the search first tries whether a single one causes the
-/// failure, by halving the set.
+/// Maximum number of changes for which the search first tries, by halving the set, whether a single
+/// change causes the failure.
 const MOST_HALVED: usize = 40;
 
 /// The result of a minimization: a set of changes that fails and from which no single change can be
@@ -25,8 +27,8 @@ pub struct Minimal {
     /// Number of changes in the minimal set that cannot be left out because the version with all
     /// others does not build.
     pub unbuildable: usize,
-    /// Relations that failed builds have shown: pairs of changes of which the first requires the
-    /// second.
+    /// Relations that failed builds have shown: pairs of changes, in each of which the first
+    /// requires the second.
     pub learned: Vec<(usize, usize)>,
 }
 
@@ -79,8 +81,9 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Searches for a single change that causes the failure, if there are few changes: tests one
-    /// half of them, continues in this half if it fails, and in the other if it passes. Returns
-    /// true if a single change was found that fails by itself; the smallest failing set is updated.
+    /// half of them, and continues in this half if it fails, in the other half if it passes.
+    /// Returns true if a single change was found that fails by itself; also updates the smallest
+    /// failing set.
     fn halve(&mut self) -> Result<bool, P::Error> {
         if self.best.len() > MOST_HALVED {
             return Ok(false);
@@ -152,9 +155,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Finishes the minimization: leaves single changes out of the smallest failing set until the
-    /// set without any one of its changes does not fail, or the budget is used up; returns the
-    /// minimal set.
+    /// Finishes the minimization: leaves single changes out of the smallest failing set until it
+    /// passes or cannot be tested whichever single change is left out, or the budget is used up;
+    /// returns the minimal set.
     fn by_single_changes(mut self) -> Result<Minimal, P::Error> {
         loop {
             loop {
@@ -187,9 +190,9 @@ impl<'a, P: Prober> Nested<'a, P> {
 
     /// Tests the removal of each single change from the smallest failing set, until the budget is
     /// used up, and leaves out the changes without which the set still fails. Returns the changes
-    /// for which the removal proves nothing, as the set without them does not build or is
-    /// UNRESOLVED; the number of those without which it does not build; and whether any change was
-    /// left out.
+    /// that were not left out because the set without them does not build or is UNRESOLVED, which
+    /// proves nothing; the number of those without which it does not build; and whether any change
+    /// was left out.
     fn prove(&mut self) -> Result<(Vec<usize>, usize, bool), P::Error> {
         let before = self.best.len();
         let (mut unresolved, mut unbuildable) = (Vec::new(), 0);
@@ -212,9 +215,9 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Tests the removal of several changes at once from the smallest failing set, because some may
-    /// need each other. These are tried: all changes in `unresolved` (the set cannot be tested
-    /// without one of them), each pair of these, and each bundle (changes that repairs have moved
-    /// together). Returns the first smaller set that fails; `None` if none does.
+    /// need each other. These are tried: all changes in `unresolved` (the set cannot be tested if
+    /// one of them is left out), each pair of these, and each bundle (changes that repairs have
+    /// moved together). Returns the first smaller set that fails; `None` if none does.
     fn without_ties(&mut self, unresolved: &[usize]) -> Result<Option<Config>, P::Error> {
         let mut ties: Vec<Vec<usize>> = Vec::new();
         if unresolved.len() > 1 {
@@ -303,11 +306,12 @@ impl<'a, P: Prober> Nested<'a, P> {
         found
     }
 
-    /// Tests `candidate`, a part of the smallest failing set of changes. What is known of relations
-    /// between changes is applied first: changes that it needs are added, or changes that need
-    /// removed ones are removed. As long as it does not build, it is repaired. Returns the first
-    /// tested set that fails, which is smaller than the smallest failing one; it may have changes
-    /// that the candidate lacks. `None` if no tested set fails.
+    /// Tests `candidate`, a part of the smallest failing set of changes. Known relations between
+    /// changes are applied first: either changes that the candidate needs are added, or changes of
+    /// the candidate that need removed ones are removed. As long as the resulting set does not
+    /// build, it is repaired. Returns the first tested set that fails, which is smaller than the
+    /// smallest failing one; it may have changes that the candidate lacks. `None` if no tested set
+    /// fails.
     fn attempt(
         &mut self,
         candidate: &Config,
@@ -363,8 +367,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(None)
     }
 
-    /// Records in the log that a candidate does not build, if it lacks a change that, as an earlier
-    /// build has shown, another of its changes requires.
+    /// Records in the log that a candidate does not build, if it lacks a change that another of its
+    /// changes requires, as an earlier build has shown.
     fn note_prediction(&mut self, candidate: &Config) -> Result<(), P::Error> {
         let lacks = |(unit, needed): &(usize, usize)| {
             candidate.contains(*unit) && !candidate.contains(*needed) && self.best.contains(*needed)
@@ -409,9 +413,9 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Repairs `set`, a set of changes that did not build, and returns the repaired set; `None` if
-    /// the repair changes nothing. `chain` says whether changes are added or removed: those that
-    /// mention the identifiers in the compiler's messages or, if none does, those at the source
-    /// lines in the messages.
+    /// the repair changes nothing. `chain` says whether changes are added or removed. They are the
+    /// changes that mention the identifiers in the compiler's messages or, if there are none, the
+    /// changes at the source lines in the messages.
     fn repaired(&mut self, set: &Config, probed: &Probed, chain: &mut Chain) -> Option<Config> {
         let names: Vec<Name> = (probed.named.iter())
             .filter_map(|word| self.facts.name(word))
@@ -441,8 +445,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         (next != *set).then_some(next)
     }
 
-    /// Returns those of the changes `removed` that define one of the identifiers `names`; if none
-    /// does, those that mention one of them.
+    /// Returns those of the changes `removed` that define one of the identifiers `names`; if no
+    /// change defines one, those that mention one.
     fn missing(&self, removed: &Config, names: &[Name]) -> Config {
         let defining = self.facts.defining(names).intersection(removed);
         if !defining.is_empty() {
@@ -452,10 +456,9 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Learns from a failed build of the set of changes `set` that one change requires another. The
-    /// messages of the compiler name the identifiers `names`; `found` are the changes that define
-    /// or mention these, of those that were removed to make the set. If exactly one change of the
-    /// set mentions them, and `found` is a single change, records that the former requires the
-    /// latter.
+    /// compiler's messages name the identifiers `names`; `found` are the changes, among those that
+    /// the set lacks, that define or mention them. If exactly one change of the set mentions them,
+    /// and `found` is a single change, records that the former requires the latter.
     fn learn(&mut self, set: &Config, names: &[Name], found: &Config) {
         let users = self.facts.mentioning(names).intersection(set);
         if let (Some(user), Some(needed), 1, 1) =

@@ -1,35 +1,35 @@
-//! Chains of repairs: one candidate that does not build is completed or thinned, build by build,
-//! until it does.
+//! Chains of repairs: to a candidate that does not build, changes are added (it is completed), or
+//! changes are removed from it (it is thinned), after each failed build, until it builds.
 
 use ddfuzz_delta::Config;
 
 use super::Around;
 use super::facts::{Facts, Name, config};
 
-/// Maximum number of builds by which the repair of one candidate that does not build is tried.
+/// Maximum number of builds in the repair of one candidate that does not build.
 const MOST_REPAIRS: usize = 12;
 /// Maximum number of builds for the repair of one candidate, if the repair was extended to all
 /// changes that mention one identifier (see [`LEAST_COMMON`]).
 const MOST_EXTENDED: usize = 24;
-/// A repair is extended to all changes that mention an identifier if at least this many of the
-/// changes at the places that the compiler's messages name mention it.
+/// Minimum number of changes, at the places that the compiler's messages name, that must mention an
+/// identifier for a repair to be extended to all changes that mention it.
 const LEAST_COMMON: usize = 8;
-/// Minimum number of changes that mention the same identifier, to be remembered as a set of changes
-/// that need each other.
+/// Minimum size of a set of changes that is remembered as needing each other because all its
+/// changes mention the same identifier.
 const LEAST_TIED: usize = 3;
-/// Maximum number of changes that mention one identifier for these changes to be remembered as a
-/// set that needs each other; an identifier that more changes mention says nothing.
+/// Maximum size of a set of changes that is remembered as needing each other because all its
+/// changes mention the same identifier; an identifier that more changes mention says nothing.
 const MOST_TIED: usize = 24;
-/// Minimum number of changes that a repair, extended to all changes with a common identifier, has
-/// added or removed, for these changes to be remembered as a set that need each other.
+/// Minimum size of a set of changes that is remembered as needing each other because a repair,
+/// extended to all changes with a common identifier, has added or removed them.
 const LEAST_BUNDLE: usize = 8;
 
 /// How a set of changes that does not build is repaired: by adding or by removing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Repair by adding the changes that changes of the set require and that the set lacks.
+    /// Repair by adding changes that the set lacks and that changes of the set require.
     Complete,
-    /// Repair by removing the changes that require others which the set lacks.
+    /// Repair by removing changes that require other changes, which the set lacks.
     Thin,
 }
 
@@ -44,8 +44,8 @@ impl Repair {
     }
 
     /// Returns those of the changes `units` that this kind of repair can move for `set`, a set of
-    /// changes that does not build: those to add, because the set lacks them
-    /// ([`Complete`](Repair::Complete)), or those to remove, because it has them
+    /// changes that does not build: those that the set lacks, which can be added
+    /// ([`Complete`](Repair::Complete)), or those that it has, which can be removed
     /// ([`Thin`](Repair::Thin)).
     pub fn movable(self, units: &Config, set: &Config) -> Config {
         match self {
@@ -63,16 +63,16 @@ pub struct Chain {
     pub repair: Repair,
     /// Number of builds so far of the candidate that is repaired and of its repaired versions.
     builds: usize,
-    /// The changes, present or missing, at all places that the messages of this chain's failed
-    /// builds have named.
+    /// The changes at all places that the messages of this chain's failed builds have named, both
+    /// those that the built version had and those that it lacked.
     by_place: Config,
     /// The changes that repairs by place have added or removed so far, as
     /// [`by_place`](Chain::by_place) returned them.
     moved: Config,
     /// Sets of changes that probably need each other: all changes of a set mention the same
-    /// identifier, which a failed build named though no definition of it was missing.
+    /// identifier, which a failed build named although no definition of it was missing.
     ties: Vec<Config>,
-    /// The identifiers because of which repairs were extended to all changes that mention them.
+    /// The identifiers for which repairs were extended to all changes that mention them.
     common: Vec<Name>,
 }
 
@@ -101,12 +101,12 @@ impl Chain {
         self.builds <= most
     }
 
-    /// Chooses the changes by which the next repair of a candidate is made, among `pool`, the
-    /// changes that the repair may add or remove. `around` has the changes at the places in the
-    /// sources that the compiler's messages name. Returns two sets, of which the caller may use
-    /// both in one repair: the changes at these places; and all changes that mention one identifier
-    /// which many changes at the places named so far have in common, such as a type that is
-    /// rewritten everywhere. The second set is empty if there is no such identifier.
+    /// Chooses the changes for the next repair of a candidate, among `pool`, the changes that the
+    /// repair may add or remove. `around` has the changes at the places in the sources that the
+    /// compiler's messages name. Returns two sets, which the caller may use both in one repair: the
+    /// changes at these places; and all changes that mention one identifier that many changes at
+    /// the places named so far have in common, such as a type that is rewritten everywhere. The
+    /// second set is empty if there is no such identifier.
     pub fn by_place(&mut self, facts: &Facts, around: &Around, pool: &Config) -> [Config; 2] {
         let units = match self.repair {
             Repair::Complete => config(&around.near),
@@ -132,8 +132,8 @@ impl Chain {
 
     /// Notes sets of changes that probably need each other, such as those of a function and of its
     /// callers when the function's parameters change. `names` are the identifiers that a failed
-    /// build of `set` has named. For each of them whose definition `set` has, the changes of the
-    /// smallest failing set `best` that mention it are noted as one set.
+    /// build of `set` has named. For each identifier whose definition is in `set`, the changes of
+    /// the smallest failing set `best` that mention it are noted as one set.
     pub fn note_ties(&mut self, facts: &Facts, names: &[Name], set: &Config, best: &Config) {
         for name in names {
             let users = facts.mentioning(&[*name]).intersection(best);
@@ -151,9 +151,9 @@ impl Chain {
     }
 
     /// Returns sets of changes that probably need each other, after repairs have led to the set
-    /// `set`, which builds. They are: the changes that mention one and the same identifier, if
-    /// `set` has all or none of them; and all changes that the repairs have moved, if a repair was
-    /// extended to an identifier that many changes mention.
+    /// `set`, which builds. They are the noted sets of changes with a common identifier of which
+    /// `set` has all or none; and, if a repair was extended to an identifier that many changes
+    /// mention, all changes that the repairs have moved.
     pub fn bundles(&self, set: &Config) -> Vec<Config> {
         let is_whole = |tie: &&Config| {
             let has = tie.intersection(set).len();
@@ -168,7 +168,7 @@ impl Chain {
 }
 
 /// Adds the set of changes `bundle` to the disjoint sets `bundles`, and returns them all. Sets that
-/// overlap `bundle` are joined with it to one set.
+/// overlap `bundle` are joined with it into one set.
 pub fn joined(bundles: &[Config], mut bundle: Config) -> Vec<Config> {
     let mut all = Vec::new();
     for known in bundles {

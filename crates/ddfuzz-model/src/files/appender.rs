@@ -1,4 +1,4 @@
-//! An append-only file of records, in which only the last one can be incomplete.
+//! An append-only file of records, of which only the last record can be incomplete.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -54,8 +54,8 @@ impl Appender {
         Appender::open_whole(path, "drop the torn last line of", whole_lines)
     }
 
-    /// Opens or creates a file of lines as [`Appender::open`] does, and locks it: no other process
-    /// can open it so until the appender is dropped.
+    /// Opens or creates a file of lines as [`Appender::open`] does, and locks it: until the
+    /// appender is dropped, no other process can open the file with this function.
     ///
     /// # Errors
     /// As [`Appender::open`], and if another process or appender has locked the file.

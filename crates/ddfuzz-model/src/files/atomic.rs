@@ -15,8 +15,8 @@ use crate::files::{FileError, folder, regular};
 /// file remains; readers ignore it, and later writers may remove it.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
 
-/// Prefix of the names of temporary files that their writers lock, so that
-/// [`remove_abandoned`] can tell those of living writers.
+/// Prefix of the names of temporary files that their writers lock, so that [`remove_abandoned`]
+/// does not remove the files of living writers.
 const LOCKED_PREFIX: &str = ".ddfuzz-tmp-locked-";
 
 /// Returns true if a file name is that of a temporary file of an atomic write: it begins with
@@ -118,8 +118,8 @@ fn replace(
     folder::sync(folder::parent(path))
 }
 
-/// Renames a temporary file to `path`. Fails if something other than a regular file or a symbolic
-/// link is there, such as a device, which would be replaced by the file.
+/// Renames a temporary file to `path`. Fails if there is something at `path` that is neither a
+/// regular file nor a symbolic link, such as a device, because the file would replace it.
 fn persist(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
     let is_odd = |there: Metadata| !there.is_file() && !there.is_symlink();
     if path.symlink_metadata().is_ok_and(is_odd) {
@@ -132,9 +132,9 @@ fn persist(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
         .map_err(|refused| FileError::at("replace", path)(refused.error))
 }
 
-/// Removes the temporary files of atomic writes in a folder whose writers were killed. Those of
-/// living writers, of any process or container, are locked and stay; so do those of file systems
-/// without locks, and all that cannot be removed.
+/// Removes the temporary files of atomic writes in a folder whose writers were killed. Files of
+/// living writers, in any process or container, are locked and stay; files on file systems without
+/// locks, and files that cannot be removed, stay as well.
 pub fn remove_abandoned(folder: &Path) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
@@ -179,8 +179,8 @@ fn empty_temporary(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     }
 }
 
-/// Returns the error of the system without the name of the temporary file, which `tempfile` adds
-/// and which says nothing to the user; its kind stays.
+/// Returns the system's error without the name of the temporary file, which `tempfile` adds and
+/// which says nothing to the user; the error's kind stays.
 fn without_path(error: io::Error) -> io::Error {
     let text = error.to_string();
     match (error.raw_os_error(), text.split_once(" at path ")) {

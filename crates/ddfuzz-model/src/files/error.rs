@@ -36,8 +36,8 @@ impl FileError {
         &self.source
     }
 
-    /// Returns the error of the system, without operation and path, for a caller whose error names
-    /// these itself.
+    /// Returns the error of the system, without operation and path, for a caller that names these
+    /// in its own error.
     pub fn into_io(self) -> io::Error {
         self.source
     }

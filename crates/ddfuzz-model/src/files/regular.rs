@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Reason why a file was not opened or read: it is missing, no regular file, too large, or the
-/// system refused. The message does not name the path.
+/// Reason why a file was not opened or read: it is missing, not a regular file, or too large, or
+/// the system refused. The message does not name the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// No file has the path that was to be read.
+    /// No file exists at the path that was to be read.
     #[error("it does not exist")]
     Missing,
     /// The file is not a regular one; the text says what it is, such as `a fifo`.
@@ -50,7 +50,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
 }
 
 /// Opens a regular file for reading and returns it with its metadata. It never waits: if a fifo or
-/// device has taken the file's place, that is an error.
+/// a device is at the path, this is an error.
 ///
 /// # Errors
 /// Any [`Unread`] except [`Unread::TooLarge`].

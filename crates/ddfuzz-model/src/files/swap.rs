@@ -80,18 +80,18 @@ impl StagedFolder {
             .map_err(FileError::at("write", &path))
     }
 
-    /// Makes `name` in the temporary folder a further name of the file at `from`, and creates
-    /// missing parents. Returns false, and changes nothing, where that is not possible, as on file
-    /// systems without such links.
+    /// Creates the file `name` in the temporary folder as a hard link to the file at `from`, and
+    /// creates missing parents of `name`. Returns false, and changes nothing, if this is not
+    /// possible, as on file systems without hard links.
     pub fn link(&self, name: &Path, from: &Path) -> bool {
         let linked = |path: PathBuf| fs::hard_link(from, path).is_ok();
         self.place_of(name).is_ok_and(linked)
     }
 
     /// Gives the temporary folder the owner, group and mode of the folder that it will replace. A
-    /// subfolder gets those of the old subfolder at the same path, or else those of the old folder;
-    /// files get the owner and group of the old folder. An owner or group that this process may not
-    /// give away stays as it is.
+    /// subfolder gets those of the old subfolder at the same path or, if there is none, those of
+    /// the old folder; files get the owner and group of the old folder. If this process may not set
+    /// an owner or group, it stays as it is.
     ///
     /// # Errors
     /// If a folder cannot be read or its mode cannot be set.
@@ -118,8 +118,8 @@ impl StagedFolder {
         Ok(())
     }
 
-    /// Returns the path of the file `name` in the temporary folder that will replace another one,
-    /// and creates the missing folders above the file.
+    /// Returns the path of the file `name` in this temporary folder, and creates the missing
+    /// folders above the file.
     fn place_of(&self, name: &Path) -> Result<PathBuf, FileError> {
         let path = self.at.join(name);
         let parent = folder::parent(&path);

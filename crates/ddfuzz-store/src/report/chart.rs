@@ -138,9 +138,9 @@ pub(super) struct Band {
 pub(super) struct Curve<'a> {
     /// Title of the drawing, which says what its vertical axis is.
     pub(super) title: &'a str,
-    /// The horizontal axis of the curve: how its values are placed, and the greatest one.
+    /// The horizontal axis of the curve: its greatest value, and how values are placed on it.
     pub(super) across: Axis,
-    /// The vertical axis of the curve: how its values are placed, and the greatest one.
+    /// The vertical axis of the curve: its greatest value, and how values are placed on it.
     pub(super) up: Axis,
     /// The points of the curve, in the order of the horizontal axis.
     pub(super) line: Vec<(u64, u64)>,

@@ -22,8 +22,8 @@ pub struct CheckResult {
     /// Number of checked groups of crashes whose inputs now fail with another crash than the
     /// recorded one.
     pub other: u64,
-    /// Number of checked groups of crashes without a verdict, because the program as run could not
-    /// show the crash.
+    /// Number of checked groups of crashes without a verdict, because the program, run as it was,
+    /// could not show the crash.
     pub cannot_tell: u64,
     /// Number of checked groups of crashes without a verdict, because their inputs fail in some
     /// runs only.
@@ -32,14 +32,14 @@ pub struct CheckResult {
     /// none of their inputs is complete; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
-    /// Number of the groups in `not_run` of which no input is complete: the crash record of each is
-    /// missing or damaged. Omitted if 0.
+    /// Number of groups, among those counted in `not_run`, whose inputs all have a missing or
+    /// damaged crash record; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub incomplete: u64,
 }
 
-/// A group of crashes that `ddfuzz check` has run again: what was recorded, the verdict, and how
-/// its input fails now.
+/// A group of crashes that `ddfuzz check` has run again: the recorded crash, the verdict, and how
+/// the group's input fails with the current program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedGroup {
     /// Major key recorded for the group, which identifies the bug; its first 12 hex digits.
@@ -56,9 +56,10 @@ pub struct CheckedGroup {
     pub why: Option<String>,
     /// Advice how to get a verdict on the group; null if it has a verdict.
     pub hint: Option<String>,
-    /// How the input of the checked group fails now; null if the group no longer fails.
+    /// How the input of the checked group fails with the current program; null if the group no
+    /// longer fails.
     pub now: Option<CurrentFailure>,
-    /// Path of the input whose run decided the verdict on the group; for a fixed group, that of the
+    /// Path of the input whose run decided the verdict on the group; for a fixed group, path of its
     /// smallest input.
     #[serde(serialize_with = "path_text")]
     pub file: PathBuf,
@@ -67,21 +68,23 @@ pub struct CheckedGroup {
     /// Name of the utility that the group's input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
-    /// The commits between which the group, which an earlier check found fixed, started to fail
-    /// again; omitted if no earlier check found it fixed in another commit, or if it does not fail
-    /// now in the same way.
+    /// The commits between which the group started to fail again, after an earlier check had found
+    /// it fixed; omitted if no check of another commit found it fixed, or if the group does not
+    /// fail as before now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<CameBack>,
-    /// Whether `file` is an input as found that fails, while the result of its minimization does
-    /// not any more.
+    /// Whether `file` is an input as found, before minimization, that still fails although the
+    /// result of its minimization no longer does.
     #[serde(skip)]
     pub has_passing_result: bool,
-    /// Whether the group fails as before only while no other group is checked; omitted if false.
+    /// Whether the group fails as before only if it is checked alone, not if other groups are
+    /// checked at the same time; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_disturbed: bool,
 }
 
-/// The commits between which a group that an earlier check found fixed started to fail again.
+/// The commits between which a group of crashes started to fail again, after an earlier check had
+/// found it fixed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CameBack {
     /// Commit of the program's repository in which an earlier check found the group fixed.
@@ -89,8 +92,8 @@ pub struct CameBack {
     /// Commit of the program's repository in which the group fails again.
     pub now: String,
     /// Command that finds the change, between the commit with the fix and the current one, that
-    /// made the group fail again; null if `ddfuzz changes` cannot run the program as the group's
-    /// failure was found, such as at a terminal.
+    /// made the group fail again; null if `ddfuzz changes` cannot run the program in the way in
+    /// which the group's failure was found (at a terminal, for example).
     pub command: Option<String>,
 }
 

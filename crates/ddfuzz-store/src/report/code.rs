@@ -9,7 +9,7 @@ use crate::code::{CodeCoverage, FileCoverage, UnreachedFunction};
 const MOST_NAMED: usize = 10;
 
 impl UnreachedFunction {
-    /// Returns the function's name, fit to print, or its address if it has no name.
+    /// Returns the function's name, without control characters, or its address if it has no name.
     pub fn title(&self) -> String {
         printable(self.name.as_deref().unwrap_or(&self.address))
     }
@@ -46,7 +46,7 @@ impl CodeCoverage {
     }
 
     /// Formats for each file of code (the program and its libraries) its name, and how much of it
-    /// was reached; empty if there is one file only.
+    /// was reached; empty if there is only one file.
     pub fn by_file(&self) -> Vec<(String, String)> {
         let files = match self.files.len() {
             1 => &[],

@@ -51,7 +51,8 @@ pub(super) struct Cell {
     class: Option<&'static str>,
 }
 
-/// Number of characters from which the text of a cell is broken into lines in a wide column.
+/// Minimum number of characters of a cell's text for which the text is broken into lines in a wide
+/// column.
 const LONG: usize = 40;
 
 impl Cell {

@@ -31,7 +31,8 @@ pub struct RunResult {
     pub hangs: u64,
     /// Number of groups of out-of-memory failures in the output directory.
     pub ooms: u64,
-    /// Number of groups in the output directory of crashes that did not occur again.
+    /// Number of groups, in the output directory, of crashes that did not occur again when the
+    /// input was re-run.
     pub flaky: u64,
     /// Number of runs over the time limit that are stored under `flaky` because the time ended
     /// before their location was determined; omitted if 0.
@@ -43,9 +44,10 @@ pub struct RunResult {
     pub resumed: bool,
     /// Reason why the campaign ended: all runs made, time over, findings reached, and so on.
     pub ended_by: EndedBy,
-    /// Whether the program was rebuilt during the campaign; then the seed does not reproduce it.
+    /// Whether the program was rebuilt during the campaign; if so, the seed does not reproduce the
+    /// campaign.
     pub rebuilt: bool,
-    /// Warnings that the target is unsuitable for fuzzing as called, as sentences.
+    /// Warnings, as sentences, that the target, called as it is, is unsuitable for fuzzing.
     pub warnings: Vec<String>,
     /// Options that a settings file added to the command line; null if none were added.
     pub settings: Option<SettingsFile>,
@@ -79,8 +81,9 @@ pub struct RunGroup {
     pub minor: String,
     /// Class of the group's crashes, such as `segv`.
     pub class: String,
-    /// Number of runs, over all campaigns of the output directory, that ended in the group; if none
-    /// did, the number of runs of minimizations that did.
+    /// Number of runs, over all campaigns of the output directory, that ended in the group; if
+    /// there are none, the number of runs that ended in it while inputs of other groups were
+    /// minimized.
     pub runs_seen: u64,
     /// Size of the group's representative input before minimization, in bytes.
     pub size_before: u64,
@@ -116,7 +119,8 @@ pub struct RunGroup {
     /// Location of the crash as `file:line`, from the debug information; null if unknown.
     pub source: Option<String>,
     /// First line of the explanation of the failure and, on a second line, the place at which to
-    /// look first, or why nothing could be explained; omitted if `ddfuzz explain` has written none.
+    /// look first, or why nothing could be explained; omitted if `ddfuzz explain` has written no
+    /// explanation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
     /// Status of the group (fixed, same, …) after the last rebuild of the program, or `unchecked`

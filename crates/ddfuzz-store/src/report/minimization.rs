@@ -19,9 +19,9 @@ pub struct Reduction {
     pub executed: u64,
     /// Name of the transformation that made the candidate of this reduction.
     pub rule: String,
-    /// Size of the new best input, in bytes; in units (such as arguments) where parts of the
-    /// command line are minimized. For `max` and `diff`, which narrow the difference between a
-    /// passing and a failing input, the number of deltas by which these two still differ.
+    /// Size of the new best input, in bytes; if parts of the command line are minimized, in units
+    /// such as arguments. For `max` and `diff`, which narrow the difference between a passing and a
+    /// failing input, the number of deltas by which these two still differ.
     pub size: u64,
 }
 
@@ -30,8 +30,8 @@ pub struct Reduction {
 pub struct TestPoint {
     /// Number of the test among the tests that ran the target, from 1.
     pub executed: u64,
-    /// Size of the tested candidate, in bytes; in units (such as arguments) where parts of the
-    /// command line are minimized.
+    /// Size of the tested candidate, in bytes; if parts of the command line are minimized, in units
+    /// such as arguments.
     pub size: u64,
     /// Whether the candidate failed, that is, still shows the crash.
     pub failed: bool,
@@ -50,7 +50,8 @@ pub struct Pass {
     /// Number of candidates in the pass that became the new best input: smaller, or simpler at the
     /// same size.
     pub reductions: u64,
-    /// Number of bytes or units that the pass removed from the best input.
+    /// Number of bytes (or other units, such as arguments) that the pass removed from the best
+    /// input.
     pub removed: u64,
     /// Number of the pass's reductions by name of the transformation, if the pass has several.
     pub rules: BTreeMap<String, u64>,
@@ -86,7 +87,7 @@ pub struct MinimizationHistory {
     /// The passes of the search with their counts of tests and reductions, in the order of their
     /// first test.
     pub passes: Vec<Pass>,
-    /// Proved minimality; `None` if the log has no end line, or continues after it.
+    /// Proved minimality; `None` if the log has no end line, or has further lines after it.
     pub claim: Option<Claim>,
 }
 
@@ -285,9 +286,8 @@ impl Isolation {
         });
     }
 
-    /// Makes the candidate of test `i` the new passing input (if the name `rule` of the reduction's
-    /// transformation begins with `increase-`) or the new failing input (otherwise) of the
-    /// isolation.
+    /// Makes the candidate of test `i` the new passing input of the isolation if the name `rule` of
+    /// its transformation begins with `increase-`, else the new failing input.
     pub fn reduce(&mut self, i: u64, rule: &str) {
         let kept = usize::try_from(i).ok().and_then(|i| self.kept.get(i));
         let Some(kept) = kept else { return };

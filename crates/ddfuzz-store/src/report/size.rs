@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Units of sizes: the names of the powers of 1024 bytes.
 const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
 
-/// Size in bytes from which sizes are rounded to KiB, MiB and so on; smaller ones are shown
+/// Size in bytes from which on sizes are rounded to KiB, MiB and so on; smaller sizes are shown
 /// exactly, because each byte of a small reproducer counts.
 const EXACT: u64 = 10_000;
 

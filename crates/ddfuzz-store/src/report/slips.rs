@@ -1,4 +1,4 @@
-//! How often the minimizations of other groups ended in a group.
+//! Number of runs that ended in a group of crashes while inputs of other groups were minimized.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use ddfuzz_triage::{Found, Key};
 /// Maximum size, in bytes, of a minimization log that is searched; a larger one is left out.
 const LARGEST_LOG: u64 = 64 << 20;
 
-/// Returns how many runs of other groups' minimizations ended in `group`. Counted are the runs in
-/// the logs of those minimizations that found one of its `entries`. The result is at least the
-/// number of these entries, because some runs are in no log: those that a worker made ahead of its
-/// search, and that the search did not need.
+/// Returns how many runs ended in `group` while inputs of other groups were minimized. Counted are
+/// the runs in the logs of those minimizations that found one of the `entries` of `group`. The
+/// result is at least the number of these entries, because some runs are in no log: runs that a
+/// worker made ahead of the search, and that the search did not need.
 pub(super) fn runs(group: &Group, entries: &[Entry]) -> Result<u64, StoreError> {
     let mut found = 0;
     let mut minimized = BTreeSet::new();
@@ -51,8 +51,8 @@ fn runs_of_entry(group: &Group, id: &EntryId) -> Result<u64, StoreError> {
     Ok(runs)
 }
 
-/// Returns how many runs in the text of a minimization log crashed with the major key `major`. It
-/// is not the key of the crash that was minimized.
+/// Returns how many runs in the text of a minimization log crashed with the major key `major`,
+/// which is not the key of the crash that was minimized.
 fn runs_in_log(log: &[u8], major: Key) -> u64 {
     let text = String::from_utf8_lossy(log);
     let name = major.to_string();

@@ -18,7 +18,7 @@ pub fn cut(text: &str, width: usize) -> String {
 }
 
 /// Quotes a path as one word of a shell command, unless it needs no quotes. Control characters and
-/// bytes that are no UTF-8 are escaped as bash, ksh and zsh read them (`$'…'`).
+/// bytes that are not UTF-8 are escaped as bash, ksh and zsh read them (`$'…'`).
 pub fn shell_word(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%".contains(byte);

@@ -1,5 +1,5 @@
-//! Why and where a program crashed, as all reports show it: the message, the stacks (frames of
-//! runtimes folded), and the source lines around the crash.
+//! Why and where a program crashed, as all reports show it: the message, the stacks (with
+//! consecutive frames of runtimes folded into one line), and the source lines around the crash.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,8 @@ use ddfuzz_triage::{Crash, Frame, Site, without_detours};
 
 /// Maximum length, in frames, of a recursion's cycle that is recognized in a stack.
 const MAX_CYCLE: usize = 10;
-/// Number of repetitions from which a recursion's cycle in a stack is shown once, with a count.
+/// Minimum number of repetitions of a recursion's cycle in a stack for which the cycle is shown
+/// once, with a count.
 const REPEATED: usize = 3;
 /// Maximum number of characters of a stack frame that are shown; template names can be very long.
 const FRAME_WIDTH: usize = 240;
@@ -42,7 +43,8 @@ pub struct Trace {
     seen: Option<SystemTime>,
 }
 
-/// One stack of a crash: that of the crash itself, or where memory was allocated or freed.
+/// One stack of a crash: the stack at the crash itself, or the stack where the memory concerned was
+/// allocated or freed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     /// Title of the stack: `stack` (the crash), `alloc` or `origin` (allocation of the memory
@@ -76,14 +78,14 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Limits for a report on one group: 32 lines a stack, 3 source lines before and after the
-    /// crash.
+    /// Limits for a report on one group: 32 lines of each stack, 3 source lines before and after
+    /// the crash.
     pub const WHOLE: Extent = Extent {
         stack: 32,
         around: 3,
     };
-    /// Limits for a report on several groups: 8 lines a stack, 2 source lines before and after the
-    /// crash.
+    /// Limits for a report on several groups: 8 lines of each stack, 2 source lines before and
+    /// after the crash.
     pub const SHORT: Extent = Extent {
         stack: 8,
         around: 2,
@@ -148,9 +150,9 @@ impl Trace {
         Some(self.excerpt_of(around)?.0)
     }
 
-    /// Reads the source lines around the crash, `around` of them before and after it. Returns them
-    /// with the index of the stack frame that they belong to (`None` for the innermost one, and for
-    /// a location taken from the crash message).
+    /// Reads the source lines around the crash, `around` lines before and after it, and returns
+    /// them with the index of the stack frame that they belong to (`None` for the innermost frame,
+    /// and for a location taken from the crash message); `None` if no source file is found.
     fn excerpt_of(&self, around: u64) -> Option<(Excerpt, Option<usize>)> {
         let mut places = self.places.iter();
         places.find_map(|(place, frame)| {
@@ -159,8 +161,8 @@ impl Trace {
         })
     }
 
-    /// Reads the source lines around the locations of the crash, likeliest first, `around` lines
-    /// before and after each, of at most `most` locations. Each has the index of its stack frame
+    /// Reads the source lines around at most `most` locations of the crash, likeliest first,
+    /// `around` lines before and after each. Each excerpt comes with the index of its stack frame
     /// (`None` for the innermost one, and for a location taken from the crash message).
     pub(super) fn excerpts(&self, around: u64, most: usize) -> Vec<(Excerpt, Option<usize>)> {
         let found = self.places.iter().filter_map(|(place, frame)| {
@@ -204,9 +206,9 @@ impl Trace {
 }
 
 /// Lists the source locations that may be shown for a crash, likeliest first: that of the failed
-/// assertion, else of the crash site; then up to four innermost user functions; then the location
-/// in the sanitizer's report. Each has the index of its stack frame; `None` for the innermost user
-/// frame, and for locations that come from a message.
+/// assertion or, without an assertion, of the crash site; then up to four innermost user functions;
+/// then the location in the sanitizer's report. Each comes with the index of its stack frame
+/// (`None` for the innermost user frame, and for a location taken from a message).
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
     let sites = own.flat_map(|(index, frame)| {
@@ -377,8 +379,8 @@ impl Stack {
         frames.collect()
     }
 
-    /// Returns the lines `shown` of a formatted stack, with one cycle and a count in place of the
-    /// repeated cycles of a recursion.
+    /// Returns the lines `shown` of a formatted stack, in which the repeated cycles of a recursion
+    /// are replaced by one cycle and a count.
     fn without_cycles<'a>(&self, shown: Vec<Shown<'a>>) -> Vec<Shown<'a>> {
         let names: Vec<String> = shown.iter().map(|one| self.identity(one)).collect();
         let repetitions = |at: usize, cycle: usize| {
@@ -406,8 +408,8 @@ impl Stack {
         result
     }
 
-    /// Returns the text by which lines of a stack are compared to find a recursion: the function's
-    /// name, without the position in the function.
+    /// Returns the text by which two lines of a stack are compared to find a recursion: the
+    /// function's name, without the position in the function.
     fn identity(&self, shown: &Shown<'_>) -> String {
         match shown {
             Shown::Function { frame, site, .. } => {
@@ -447,8 +449,8 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Returns the name of the runtime that a frame belongs to, by module or, for a runtime linked into
-/// the program, by function; `None` if unknown.
+/// Returns the name of the runtime (libc, sanitizer, …) that a frame belongs to, found by the
+/// frame's module or, for a runtime linked into the program, by its function; `None` if unknown.
 fn runtime_of(frame: &Frame) -> Option<&str> {
     // Prefixes of function names.
     const LINKED: [(&str, &str); 3] = [
@@ -530,9 +532,9 @@ impl Place {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)
     }
 
-    /// Returns the path of the source file: an absolute path unchecked, a relative one searched in
-    /// `folders`. `None` if a relative path is not found or leaves the folders, or if the extension
-    /// is not that of a source file.
+    /// Returns the path of the source file: an absolute path as it is, without a check; a relative
+    /// path as found in one of `folders`. `None` if a relative path is not found or leaves the
+    /// folders, or if the extension is not that of a source file.
     fn found(&self, folders: &[PathBuf]) -> Option<PathBuf> {
         let file = Path::new(&self.file);
         let ending = file.extension()?.to_str()?.to_ascii_lowercase();
@@ -567,14 +569,15 @@ pub struct Excerpt {
     pub first: u64,
     /// The source lines of the excerpt, without control characters.
     pub text: Vec<String>,
-    /// Whether the file was modified after the crash, so that its lines may differ.
+    /// Whether the source file was modified after the crash, so that its lines may differ from
+    /// those of the crashed program.
     pub is_newer: bool,
 }
 
 impl Excerpt {
-    /// Reads `around` source lines before and after a location; `None` if the file cannot be read,
-    /// is no source file, or does not have the line. `seen` is the time of the crash: a file that
-    /// was modified later is marked, because its lines may differ.
+    /// Reads a source line with `around` lines before and after it; `None` if the file cannot be
+    /// read, is not a source file, or does not have the line. `seen` is the time of the crash: a
+    /// file that was modified later is marked, because its lines may differ.
     pub(super) fn read(
         place: &Place,
         folders: &[PathBuf],
@@ -610,8 +613,8 @@ impl Excerpt {
         printable(&format!("{file}:{}{newer}", self.line))
     }
 
-    /// Formats the source lines of the excerpt with their numbers; `true` marks the line that the
-    /// excerpt is about.
+    /// Formats the source lines of the excerpt with their numbers, each with a bool that is true
+    /// for the line that the excerpt is about (the crash location).
     pub(super) fn lines(&self) -> impl Iterator<Item = (String, bool)> {
         let last = self.first + self.text.len().saturating_sub(1) as u64;
         let wide = last.to_string().len();

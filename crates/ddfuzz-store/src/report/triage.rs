@@ -22,7 +22,8 @@ pub struct TriageResult {
     /// Groups of the output directory with minimized inputs; omitted if not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub minimized: Vec<RunGroup>,
-    /// Number of different contents among the triaged inputs; each content was run once.
+    /// Number of different contents among the triaged inputs; inputs with the same content are run
+    /// only once for all of them.
     pub contents: u64,
     /// Number of triaged inputs that crashed in some runs only.
     pub flaky: u64,
@@ -35,8 +36,8 @@ pub struct TriageResult {
     /// Instrumentation of the program, which decides what crashes it can show: sanitizers as in
     /// `-fsanitize=`, and `debug-assertions` of Rust; null if unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Groups of the directory to compare with (`--against`) for which the triage gives no verdict,
-    /// because the program as run cannot show their crashes.
+    /// Groups of the output directory to compare with (`--against`) on which the triage gives no
+    /// verdict, because the program, run as it is, cannot show their crashes.
     pub cannot_tell: Vec<CannotTell>,
 }
 
@@ -51,7 +52,8 @@ pub struct CannotTell {
     pub class: String,
     /// Reason why the triage gives no verdict on the group.
     pub why: String,
-    /// Advice how to get a verdict on the group, whose crash the program as run cannot show.
+    /// Advice how to get a verdict on the group, whose crash the program, run as it is, cannot
+    /// show.
     pub hint: String,
 }
 
@@ -77,8 +79,9 @@ pub struct TriageInput {
     /// Confidence that the keys of the input's crash identify the bug; null if the input does not
     /// crash.
     pub confidence: Option<Confidence>,
-    /// Number of runs of the input that failed, in whatever way. An input that crashes as a smaller
-    /// one does is run once; the smallest of a minor key three times.
+    /// Number of runs of the input that failed, in whatever way. An input that crashes in the same
+    /// way as a smaller input is run only once; the smallest input of a minor key (call path to the
+    /// bug) is run three times.
     pub hits: u32,
     /// Number of times that the triage ran the input.
     pub tries: u32,
@@ -131,7 +134,7 @@ pub struct TriageGroup {
     pub known: bool,
     /// Whether the directory to compare with (`--against`) lacks the group; null if unknown.
     pub new: Option<bool>,
-    /// Reason why it is unknown whether the group is new (`new`); null otherwise.
+    /// Reason why it is unknown whether the group is new; null if it is known (`new`).
     pub why: Option<String>,
     /// How the group was matched with a group of the directory to compare with (`--against`); null
     /// if it was not matched.
@@ -140,7 +143,8 @@ pub struct TriageGroup {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
     /// First line of the explanation of the failure and, on a second line, the place at which to
-    /// look first, or why nothing could be explained; omitted if `ddfuzz explain` has written none.
+    /// look first, or why nothing could be explained; omitted if `ddfuzz explain` has written no
+    /// explanation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
     /// GNU build id of the program; `None` if it has none. Groups of the same build are not matched
@@ -236,8 +240,9 @@ pub fn triage_doubts(result: &TriageResult) -> Option<String> {
     })
 }
 
-/// Formats what the comparison with another directory (`--against`) could not decide: which groups
-/// are new, and which groups missing now are fixed. `None` if all is decided.
+/// Formats what the comparison with another output directory (`--against`) could not decide:
+/// whether groups are new, and whether groups that no triaged input shows any more are fixed.
+/// `None` if all is decided.
 pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
     let mut lines = Vec::new();
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -257,7 +262,7 @@ pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Formats lines that name the groups of which it is undecided whether they are fixed: two lines
+/// Formats lines that name the groups for which it is undecided whether they are fixed: two lines
 /// for all groups with the same reason and advice. `groups` has one element for each group: the
 /// reason why it is undecided, advice to the user, and the group's major key.
 pub(super) fn undecided_lines<'a>(

@@ -74,8 +74,8 @@ pub struct GroupView {
     /// How often the reproducer fails, if not every time; `None` if it always fails. A rate of 100
     /// % means that its failures are known to be irregular, but not how often they occur.
     pub flaky: Option<Rate>,
-    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of runs
-    /// of minimizations that did.
+    /// Number of runs, over all campaigns, that ended in the group; if there are none, the number
+    /// of runs that ended in it while inputs of other groups were minimized.
     pub runs_seen: u64,
     /// Size of the representative input before minimization, in bytes.
     pub size_before: u64,
@@ -94,7 +94,7 @@ pub struct GroupView {
     pub has_gdb: bool,
     /// First line of the explanation of the failure and, on a second line, the place at which to
     /// look first, or why nothing could be explained ([`Entry::explanation`]); `None` if `ddfuzz
-    /// explain` has written none.
+    /// explain` has written no explanation.
     pub explanation: Option<String>,
     /// Status of the group after the last rebuild of the program, or whether it is to be checked
     /// ([`Status::Unchecked`]); `None` if none is recorded.
@@ -108,8 +108,8 @@ pub struct GroupView {
 }
 
 impl GroupView {
-    /// Reads the report data of a stored input and its group, also if the input has moved to
-    /// `flaky/`; `None` if it no longer exists.
+    /// Reads the report data of a stored input and its group, even if the input has moved to
+    /// `flaky/` since it got this id; `None` if it no longer exists.
     pub fn of(reader: &Reader, id: &EntryId) -> Result<Option<GroupView>, StoreError> {
         let id = match reader.entry(id)? {
             Some(_) => id.clone(),
@@ -218,8 +218,8 @@ impl GroupView {
         }
     }
 
-    /// Returns a sentence on the reproducer: its minimality, how far that is proved, and whether it
-    /// fails in some runs only.
+    /// Returns a sentence on the reproducer: its minimality, how much of this is proved, and
+    /// whether it fails in some runs only.
     pub fn claim(&self) -> String {
         let claim = self.claim_alone();
         match self.flaky {
@@ -275,7 +275,7 @@ pub fn claim(minimized: &Minimized) -> String {
 }
 
 /// Collects the reproducers of the group's further minor keys (call paths to the bug), that is, of
-/// all but the minor key of the shown entry, sorted by size.
+/// all minor keys but that of the shown entry, sorted by size.
 fn variants(
     group: &Group,
     shown: &Entry,
@@ -302,9 +302,9 @@ fn utility(entry: &Entry) -> Option<&str> {
     entry.crash.of.as_ref().map(|of| of.utility.as_str())
 }
 
-/// Returns the result of the entry's minimization as reports show it; `None` if there is none. Of a
-/// flaky crash it has no claim (such as 1-minimal), even if the minimization claimed one because
-/// its runs happened to agree. `group_flaky`: whether the entry's group is flaky.
+/// Returns the result of the entry's minimization as reports show it; `None` if there is none. If
+/// the crash is flaky, the result has no claim (such as 1-minimal), even if the minimization made
+/// one because its runs happened to agree. `group_flaky`: whether the entry's group is flaky.
 pub(super) fn shown_result(entry: &Entry, group_flaky: bool) -> Option<Minimized> {
     let minimized = entry.minimized.clone()?;
     Some(match flaky(entry, group_flaky) {
@@ -357,8 +357,8 @@ pub struct Finding {
     /// Location of the crash as `file:line`, with the path from the debug information; `None` if
     /// unknown.
     pub source: Option<String>,
-    /// Size of the group: the number of runs of the campaigns or, for `ddfuzz triage`, of inputs
-    /// that ended in it.
+    /// Size of the group: the number of campaign runs that ended in it or, for `ddfuzz triage`, the
+    /// number of inputs that crash in it.
     pub count: u64,
     /// Size of the group's input before minimization, in bytes; `None` if it was not reduced.
     pub size_before: Option<u64>,
@@ -376,10 +376,10 @@ pub struct Finding {
     pub has_gdb: bool,
     /// First line of the explanation of the failure and, on a second line, the place at which to
     /// look first, or why nothing could be explained ([`Entry::explanation`]); `None` if `ddfuzz
-    /// explain` has written none.
+    /// explain` has written no explanation.
     pub explanation: Option<String>,
-    /// Whether the group is new: neither muted by the user nor in the directory with which the
-    /// findings are compared. `None` if unknown.
+    /// Whether the group is new: neither muted by the user nor in the output directory with which
+    /// the findings are compared. `None` if unknown.
     pub is_new: Option<bool>,
 }
 
@@ -460,8 +460,8 @@ impl Finding {
         }
     }
 
-    /// Formats the size of the failing input; if it was reduced, after its size as found: `40 → 6
-    /// bytes`.
+    /// Formats the size of the group's smallest failing input; if it was reduced, preceded by the
+    /// size of the input as found: `40 → 6 bytes`.
     pub(super) fn reduction(&self) -> String {
         match self.size_before {
             Some(before) => size::reduction(before, self.size),

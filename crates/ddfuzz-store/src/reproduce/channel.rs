@@ -22,8 +22,8 @@ pub const LOCALE: &str = r#"[ -n "${LC_ALL-}${LC_CTYPE-}${LANG-}" ] || {
 "#;
 
 /// Shell words that stand between `env` and the path of a program that contains `=`, because `env`
-/// would take such a path for a variable. A shell in their place would drop environment variables
-/// whose names are no identifiers.
+/// would take such a path for a variable. A shell in place of these words would drop environment
+/// variables whose names are not identifiers.
 pub const RUN_PROGRAM: &[u8] = b"\"$(command -v nice)\" -n 0 ";
 
 /// Shell code that splits the input at its first separator byte (28) into two files; without a
@@ -37,8 +37,9 @@ head -c "${at:-$(wc -c <"$input")}" "$input" >"$scratch/first"
 
 const KEYS: &str = include_str!("keys.awk");
 
-/// Shell function that types the keys into the terminal with pauses, then ends the program. It runs
-/// beside the program and reads the program's process id and terminal from files.
+/// Shell function that types the keys of the input into the target's terminal with pauses, then
+/// ends the program. It runs beside the program and reads the program's process id and terminal
+/// from files.
 const TYPE: &str = include_str!("type_keys.sh.in");
 
 /// Returns the shell lines that put the input where the target expects it: a file of a certain
@@ -80,8 +81,8 @@ fn place_keys(target: &Target, terminal: &Terminal) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Returns the number of seconds after which scripts stop a run that hangs: more than its limit on
-/// CPU time allows even on a busy machine.
+/// Returns the number of seconds after which scripts stop a run that hangs: so many that a run that
+/// uses the CPU reaches its limit on CPU time first, even on a busy machine.
 pub(super) fn wall_seconds(limits: &Limits) -> u64 {
     let seconds = limits.wall.max(limits.cpu).as_secs();
     seconds.saturating_mul(10).saturating_add(5).min(1 << 32)
@@ -95,9 +96,9 @@ pub fn base64_lines(bytes: &[u8]) -> String {
 }
 
 /// Quotes an argument as a shell word and replaces each `@@` by the path of an input file. `plain`
-/// is that path, as a shell word, for an input of the usual kind. `named` counts the `@@` replaced
-/// so far, in all arguments: of two input files, the first `@@` becomes the first one and all
-/// others the second.
+/// is this path, as a shell word, for an input that is a single file of any name. `named` counts
+/// the `@@` replaced so far, in all arguments: if the target takes two input files, the first `@@`
+/// becomes the path of the first file, and all others become the path of the second.
 pub fn argument(target: &Target, arg: &OsStr, plain: &[u8], named: &mut usize) -> Vec<u8> {
     let mut rest = arg.as_bytes();
     let mut word = Vec::new();
@@ -135,8 +136,8 @@ pub fn variables(target: &Target) -> &'static [u8] {
 }
 
 /// Returns the shell lines that run `command` with `stdin` (a shell word) as its standard input, or
-/// with keys typed at a terminal. Their exit status is the program's, or 128 plus the number of the
-/// signal that killed it.
+/// with keys typed at a terminal. The lines end with the exit status of the program, or with 128
+/// plus the number of the signal that killed it.
 pub fn run(target: &Target, command: &[u8], stdin: &[u8]) -> Vec<u8> {
     if let Channel::Terminal(terminal) = &target.channel {
         let size = format!("stty rows {} cols {}\n", terminal.rows, terminal.columns);

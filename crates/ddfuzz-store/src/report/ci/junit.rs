@@ -6,8 +6,9 @@ use super::{Finding, Findings};
 use crate::report::Extent;
 use crate::report::text::shell_word;
 
-/// Formats the findings as JUnit XML: one test suite with a test case for each group, failed, or
-/// skipped if the group is known. Without groups it has one passing test case.
+/// Formats the findings as JUnit XML: one test suite with a test case for each group, which is
+/// failed, or skipped if the group is known. If there are no groups, the suite has one passing test
+/// case.
 pub fn junit(findings: &Findings) -> String {
     let groups = &findings.groups;
     let known = groups.iter().filter(|group| is_known(group)).count();

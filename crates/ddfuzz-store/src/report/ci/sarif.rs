@@ -17,8 +17,9 @@ const AROUND: u64 = 3;
 /// Maximum number of frames of a stack in the SARIF log.
 const FRAMES: usize = 64;
 
-/// Formats the findings as a SARIF log with one run. Its rules are the crash classes, its results
-/// the groups, identified by major key and marked as new or unchanged if known.
+/// Formats the findings as a SARIF log with one run. Its rules are the crash classes; its results
+/// are the groups, identified by major key and, if it is known whether they are new, marked as new
+/// or unchanged.
 pub fn sarif(findings: &Findings) -> String {
     let classes: BTreeSet<&str> = findings
         .groups
@@ -43,7 +44,8 @@ pub fn sarif(findings: &Findings) -> String {
     format!("{log:#}\n")
 }
 
-/// Makes a JSON object of name and value of each member; members without a value are left out.
+/// Makes a JSON object of members, each with its name and value; members without a value are left
+/// out.
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     let there = members.into_iter();
     let there = there.filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -90,8 +92,8 @@ fn result(group: &Finding) -> Value {
     ])
 }
 
-/// Returns the SARIF location of the group's crash, or else that of its input file, because viewers
-/// ignore results without a file.
+/// Returns the SARIF location of the group's crash in the source code or, if that is unknown, of
+/// the group's input file, because viewers ignore results without a file.
 fn location(group: &Finding) -> Value {
     let place = group.place.as_deref().unwrap_or_default();
     let function = place.rsplit_once(" at ").map(|(function, _)| function);

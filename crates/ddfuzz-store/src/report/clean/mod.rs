@@ -56,8 +56,8 @@ pub struct CleanResult {
     pub hangs: u64,
     /// Number of different inputs of the corpus that exceeded the memory limit.
     pub ooms: u64,
-    /// Number of different failing inputs that are stored in no group, because another input that
-    /// fails in the same way is; their only copies are those of the corpus.
+    /// Number of different failing inputs that are not stored in the output directory, because
+    /// another input that fails in the same way is stored; they exist only in the corpus.
     #[serde(default)]
     pub unstored: u64,
     /// Number of bytes that trimming removed from the kept files.
@@ -67,21 +67,24 @@ pub struct CleanResult {
     /// Groups of the crashes, hangs and out-of-memory failures met during the cleanup.
     pub groups: Vec<CleanGroup>,
     /// Weight (a number that grows with bytes and slow runs) of the subset of the corpus that was
-    /// chosen, and a lower bound on the weight of such a subset; null if no subset was chosen.
+    /// chosen, and a lower bound on the weight of any subset with the same coverage; null if no
+    /// subset was chosen.
     pub cover: Option<Cover>,
     /// Coverage features that the kept files should cover, but did not when they were run again.
     pub missing: Vec<LostFeature>,
-    /// Coverage features that the kept files cover in every run, but no run of the corpus covered.
+    /// Coverage features that the kept files cover in every run, but that no run of the corpus
+    /// covered.
     #[serde(default)]
     pub gained: Vec<GainedFeature>,
     /// Examples of the files and directories that could not be read, and of files that were too
     /// long, each with the reason.
     pub unread: Vec<UnreadFile>,
-    /// Number of entries of the corpus's directories that are no inputs, such as fifos, dangling
-    /// links, and a fuzzer's own files; they are in no other count.
+    /// Number of entries of the corpus's directories that are not inputs, such as fifos, dangling
+    /// links, and a fuzzer's own files; they are not counted in any other field.
     #[serde(default)]
     pub not_inputs: u64,
-    /// Up to 16 examples of the entries that are no inputs, each with the reason.
+    /// Up to 16 examples of the entries of the corpus's directories that are not inputs, each with
+    /// the reason.
     #[serde(default)]
     pub not_input_files: Vec<UnreadFile>,
     /// Distributions of the sizes and run times of all inputs that ended normally, and of the kept
@@ -113,8 +116,8 @@ pub struct CleanResult {
     /// Whether the kept files also replaced the corpus (`--in-place`).
     #[serde(default)]
     pub in_place: bool,
-    /// Path to which the old corpus was moved when the kept files replaced it; null if they did
-    /// not, or if the old corpus was deleted.
+    /// Path to which the old corpus was moved when the kept files replaced it; null if it was not
+    /// replaced, or was deleted.
     pub old: Option<OsText>,
     /// Wall time of the cleanup, in ms.
     pub wall_ms: u64,
@@ -208,8 +211,8 @@ pub struct KeptFile {
     pub us: u64,
     /// Number of features (an edge with a range of hit counts) that the kept file covers.
     pub features: u64,
-    /// Number of features (an edge with a range of hit counts) that the kept file covers and no
-    /// other file of the whole corpus.
+    /// Number of features (an edge with a range of hit counts) that the kept file covers, but no
+    /// other file of the whole corpus does.
     pub only_here: u64,
     /// Minimality that trimming has proved, such as `1-minimal`; null if the file was not trimmed.
     pub claim: Option<String>,
@@ -229,8 +232,8 @@ pub struct CleanGroup {
     pub count: u64,
 }
 
-/// Weight of the subset of the corpus that a cleanup chose, with a lower bound that tells how near
-/// it is to the least possible weight.
+/// Weight of the subset of the corpus that a cleanup chose, and a lower bound that shows how far it
+/// is at most from the least possible weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cover {
     /// Total weight of the chosen files. A file weighs (its bytes + a fixed price) × a factor for
@@ -245,8 +248,9 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// Returns by how many percent the weight of the chosen subset of the corpus is above the lower
-    /// bound on the weight of such a subset; 0 if it equals the bound, or the bound is 0.
+    /// Returns by how many percent the weight of the chosen subset is above the lower bound on the
+    /// weight of any subset of the corpus with the same coverage; 0 if it equals the bound, or the
+    /// bound is 0.
     pub fn gap_percent(&self) -> f64 {
         match self.lower_bound {
             0 => 0.0,
@@ -258,9 +262,9 @@ impl Cover {
 /// Coverage of the corpus as the libFuzzer linked into the target counts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCounts {
-    /// Coverage of all inputs of the corpus that end normally together with the files that the
-    /// cleanup kept, as counted by libFuzzer; null if libFuzzer could not count it. By the same
-    /// count the kept files, with those that were added for it, reach as much.
+    /// Coverage, as counted by libFuzzer, of all inputs of the corpus that end normally together
+    /// with the files that the cleanup kept; null if libFuzzer could not count it. The kept files
+    /// alone reach the same coverage, thanks to those that were added (`added`).
     #[serde(alias = "before")]
     pub all: Option<LibFuzzerCoverage>,
     /// Number of files that were added to the kept files so that their coverage, as libFuzzer counts
@@ -389,8 +393,8 @@ impl Distribution {
     }
 }
 
-/// Number of files in each list of notable files: the slowest, the largest, those with most unique
-/// features.
+/// Number of files in each list of notable files: the slowest, the largest, and those with the most
+/// features that no other file has.
 const NAMED: usize = 3;
 
 /// Formats the result of a cleanup for a terminal: the table of steps, coverage before and after,
@@ -572,7 +576,7 @@ fn not_inputs(result: &CleanResult) -> Option<String> {
 }
 
 /// Formats the notable kept files, one line each: the three slowest, the three largest, and the
-/// three with most unique features.
+/// three with the most features that no other file has.
 fn outstanding(result: &CleanResult) -> String {
     type Key = fn(&KeptFile) -> u64;
     type Said = fn(u64) -> String;

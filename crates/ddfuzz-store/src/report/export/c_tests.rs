@@ -12,8 +12,8 @@ use ddfuzz_triage::Trap;
 const PROGRAM_MAIN: &str = include_str!("templates/program.c.in");
 
 /// Generates a C program that runs the target on the input. It exits with 0 if the bug is fixed, 1
-/// if the input still fails, and 2 if that cannot be decided. Its first argument names another
-/// program to run; `file` is the name of the C file.
+/// if the input still fails, and 2 if that cannot be decided. A command-line argument, if given,
+/// names another program to run instead; `file` is the name of the C file.
 pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> String {
     let target = called.target;
     let mut arguments = String::new();
@@ -47,8 +47,9 @@ pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> 
 }
 
 /// Generates the C source text of a table of compiler flags (sanitizer, debug assertions) without
-/// which the program cannot show the crash. A row has the flag, and texts of which one is in each
-/// program that was compiled with it; the exported test looks for them in the program's file.
+/// which the program cannot show the crash. A row has a flag and some texts, at least one of which
+/// is in the file of every program that was compiled with the flag; the exported test looks for
+/// them.
 fn needs_table(of: &Reproducer) -> String {
     let mut table = String::from(
         "\n// One of these texts stands in programs that were compiled so.\n\
@@ -228,7 +229,7 @@ pub(super) const INCLUDES: &str = include_str!("templates/includes.c.in");
 const TEXT: &str = include_str!("templates/process.c.in");
 
 /// How the program that an exported C test runs may be compiled: with a sanitizer or without one.
-/// The limits and options with which the test runs the program depend on that.
+/// This determines the limits and options with which the test runs the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Build {
     /// Whether the program that the exported C test runs is possibly compiled with a sanitizer.

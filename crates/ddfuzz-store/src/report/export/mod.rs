@@ -1,5 +1,5 @@
 //! Exporting a reproducer as text: tests in Rust and C, dumps, and interestingness tests. All are
-//! pure functions of a [`Reproducer`]; one file a form.
+//! pure functions of a [`Reproducer`]; there is one file for each form.
 
 mod c_tests;
 mod dumps;
@@ -42,7 +42,7 @@ pub struct Reproducer {
     /// How the recorded run of the group's input as found ended: signal, exit status or exceeded
     /// limit.
     pub ended: Ended,
-    /// Whether a process that the program had started crashed, and not the program itself.
+    /// Whether the process that crashed was not the program itself, but one that it had started.
     pub of_descendant: bool,
     /// Time and memory limits under which the input as found was run.
     pub limits: Limits,
@@ -51,8 +51,8 @@ pub struct Reproducer {
     /// Whether the crash shows only if the program is compiled with Rust's overflow checks or debug
     /// assertions.
     pub debug_assertions: bool,
-    /// The trap instruction of a compiler's check at which the program stopped; `None` if it ended
-    /// otherwise.
+    /// The trap instruction, inserted by a compiler for a failed check, at which the program
+    /// stopped; `None` if the program ended in another way.
     pub trap: Option<Trap>,
     /// Whether the minimal runtime of UndefinedBehaviorSanitizer has ended the program.
     pub minimal_runtime: bool,
@@ -95,9 +95,9 @@ impl Reproducer {
         }
     }
 
-    /// Returns the wall time limit that an exported test sets for its run: a second more than twice
-    /// the larger one of the recorded run's limits on wall and CPU time, and at least a minute
-    /// unless the failure is a hang.
+    /// Returns the wall time limit that an exported test sets for its run: twice the larger one of
+    /// the recorded run's limits on wall and CPU time, plus one second; at least a minute unless
+    /// the failure is a hang.
     fn run_limit(&self) -> Duration {
         let limit = self.limits.wall.max(self.limits.cpu) * 2 + Duration::from_secs(1);
         match self.kind.of_limits(&self.class) {
@@ -138,8 +138,8 @@ impl Reproducer {
 /// Exit status with which a Go program ends after a panic.
 const GO_PANIC: i32 = 2;
 
-/// Two CPU times in ms that a program takes to start: without a sanitizer and with one. An exported
-/// test adds one of them to its limit, because ddfuzz does not count that time.
+/// CPU times in ms that a program takes to start: without a sanitizer, and with one. An exported
+/// test adds the fitting one to its limit, because ddfuzz does not count the time of the start.
 const START_MS: [u64; 2] = [20, 150];
 
 /// Exit statuses by which a shell reports that a signal ended what it ran.
@@ -147,8 +147,8 @@ const OF_SIGNALS: RangeInclusive<i32> = 129..=159;
 
 /// Returns the exit statuses that an exported test counts as failures of the program: that of the
 /// recorded run, unless it is 0, and for a Rust or Go panic the status of such a panic. The test
-/// also counts all signals and sanitizer reports, and the statuses in [`OF_SIGNALS`] if not the
-/// program itself crashed, but a process that it had started.
+/// also counts all signals and sanitizer reports; if a process that the program had started crashed
+/// instead of the program itself, also the statuses in [`OF_SIGNALS`].
 fn statuses(of: &Reproducer) -> Vec<i32> {
     let mut all = match of.class.0.as_str() {
         "rustpanic" => vec![RUST_PANIC],
@@ -163,8 +163,8 @@ fn statuses(of: &Reproducer) -> Vec<i32> {
 }
 
 /// Returns the CPU time limit in ms that an exported test of a hang sets: the limit of the recorded
-/// run plus the time in which the program starts, which is longer with a sanitizer (`sanitized`).
-/// `None` for groups of other failures.
+/// run plus the time that the program takes to start, which is longer with a sanitizer
+/// (`sanitized`). `None` for groups of other failures.
 fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
     let limit = u64::try_from(of.limits.cpu.as_millis()).unwrap_or(u64::MAX);
     (of.kind.of_limits(&of.class) == Kind::Hang)
@@ -175,8 +175,8 @@ fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
 /// and how the program's file is checked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Need {
-    /// Texts, such as names of sanitizer functions, of which the program's file contains at least
-    /// one if it was compiled with the flag.
+    /// Texts, such as names of sanitizer functions, at least one of which is in the program's file
+    /// if it was compiled with the flag.
     texts: Vec<&'static [u8]>,
     /// Whether finding one of `texts` does not suffice: the program's file must also contain the
     /// name of a type, as checks of UndefinedBehaviorSanitizer (UBSan) store it. Runtimes of other

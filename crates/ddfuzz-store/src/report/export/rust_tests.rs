@@ -147,8 +147,8 @@ fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     )
 }
 
-/// Generates the shell words that set those of the target's environment variables whose names are
-/// no identifiers, which shells do not pass on; empty if there are none.
+/// Generates the shell words that set those environment variables of the target whose names are not
+/// identifiers, because shells do not pass these on; empty if there are none.
 fn odd_variables(target: &Target) -> Vec<u8> {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let mut words = Vec::new();
@@ -287,7 +287,8 @@ fn reports(scratch: &Path) -> String {{
     )
 }
 
-/// Rust statements of the generated test that refuse a program which cannot show the crash.
+/// Rust statements of the generated test that make it fail if the program was compiled without a
+/// sanitizer or check that is needed to show the crash.
 const LACKS: &str = r#"    let lacks = lacking(&program);
     let path = program.display();
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
@@ -405,9 +406,9 @@ pub fn rust_fuzz_test(
 }
 
 /// Generates the source text of a Rust `#[test]` that evaluates the expression `call`, in which
-/// `INPUT` is the input. The test fails if the expression panics, for a hang also if it does not
-/// end within a limit, and if the test is not compiled with what the crash needs to show; a crash
-/// ends the whole test process.
+/// `INPUT` is the input. The test fails if the expression panics, or if the test was compiled
+/// without a sanitizer or check that is needed to show the crash; for a hang also if the expression
+/// does not end within a limit. A crash ends the whole test process.
 pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     let needs = needs(of);
     let call = format!("let _ = {};", call.trim());

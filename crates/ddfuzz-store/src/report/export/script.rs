@@ -19,8 +19,8 @@ ddfuzz=$(command -v "$ddfuzz")
 "#;
 
 /// Shell code of an interestingness test that sets `$input` to the path of the input: the first
-/// argument, else the file `$name` in the working directory, else a temporary file with what stdin
-/// has.
+/// argument, else the file `$name` in the working directory, else a temporary file with the bytes
+/// from stdin.
 const ANYWHERE: &str = r#"if [ $# -gt 0 ]; then
     input=$1
 elif [ -f "./$name" ]; then
@@ -46,7 +46,7 @@ esac
 
 /// Shell code of an interestingness test that judges the answer of `ddfuzz triage`: it exits with 0
 /// for a crash of the test's group, and with 125 for any other failure. If the input does not
-/// crash, it does not exit, and the code that follows it in the script decides.
+/// crash, the code that follows in the script decides.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;
@@ -92,8 +92,8 @@ pub enum InputSource {
 
 /// Generates a POSIX shell script, an interestingness test: it exits with 0 if its input causes a
 /// crash of the group of `crash`, with 1 if the input causes no crash, and with 125 if it causes
-/// another crash or the script cannot decide. The script runs `ddfuzz triage` on the target by the
-/// given way, so that it identifies crashes as the minimization does.
+/// another crash or the script cannot decide. The script runs `ddfuzz triage` on the target in the
+/// given way of execution, so that it identifies crashes as the minimization does.
 ///
 /// `taking` says where the script takes its input from, and `name` is the file name of the input in
 /// the current directory. `ddfuzz` is the path of the program ddfuzz to call, unless the
@@ -141,7 +141,7 @@ pub fn interestingness_test(
     text
 }
 
-/// Generates the shell code that sets `$said` to what `ddfuzz triage` prints of the input.
+/// Generates the shell code that sets `$said` to the output of `ddfuzz triage` for the input.
 fn call(crash: &Crash, target: &Target, way: Way) -> Vec<u8> {
     let mut text = b"said=$(".to_vec();
     if target.env_only {

@@ -10,9 +10,9 @@ use ddfuzz_minimize::log::{Line, Log, Phase, Source};
 /// Maximum number of points of the curve in the drawing of a minimization, and of candidates drawn
 /// as single points; in both cases the last one is kept in addition.
 const MOST_POINTS: usize = 400;
-/// Number of phases (stretches of tests made by one pass) of a minimization above which
-/// neighbouring phases are joined evenly, down to about this number. Only then are the shortest
-/// phases looked for, because a log may have a phase for each test.
+/// Number of phases (stretches of tests made by one pass) of a minimization up to which the
+/// shortest ones are looked for. If there are more, as a log may have a phase for each test,
+/// neighbouring phases are first joined evenly, down to about this number.
 const MOST_JOINED: usize = 1000;
 /// Maximum number of phases (stretches of tests made by one pass) in the drawing of a minimization;
 /// if there are more, the shortest ones join their neighbours.
@@ -102,8 +102,8 @@ impl Course {
     }
 }
 
-/// Returns at most [`MOST_POINTS`] + 1 of the elements of `all`, evenly distributed; always the
-/// last one.
+/// Returns at most [`MOST_POINTS`] + 1 elements of `all`, evenly distributed, including the last
+/// element.
 fn thinned<T>(all: Vec<T>) -> Vec<T> {
     let every = all.len().div_ceil(MOST_POINTS).max(1);
     let last = all.len().saturating_sub(1);
@@ -147,9 +147,9 @@ fn phases(log: &Log, history: &MinimizationHistory) -> Vec<PhaseReport> {
     phases
 }
 
-/// Returns the phases (stretches of tests made by one pass) joined to at most [`MOST_PHASES`]: the
-/// shortest ones are joined with the phase before each, or the first phase with the one after it.
-/// The name of a joined phase lists up to three passes.
+/// Joins phases (stretches of tests made by one pass) until at most [`MOST_PHASES`] remain: each of
+/// the shortest is joined with the phase before it, or the first phase with the one after it. The
+/// name of a joined phase lists up to three passes.
 fn joined(phases: Vec<PhaseReport>) -> Vec<PhaseReport> {
     // The log of somebody else may have one for each test.
     let together = phases.len().div_ceil(MOST_JOINED).max(1);

@@ -123,8 +123,8 @@ pub struct GroupSummary {
     pub size_before: u64,
     /// Size of the smallest known failing input of the group, in bytes.
     pub size_after: u64,
-    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of runs
-    /// of minimizations that did.
+    /// Number of runs, over all campaigns, that ended in the group; if there are none, the number
+    /// of runs that ended in it while inputs of other groups were minimized.
     pub runs_seen: u64,
     /// Time when the group's first input was stored, as RFC 3339 in UTC.
     pub first_seen: String,
@@ -167,7 +167,7 @@ pub struct GroupReport {
     pub registers: BTreeMap<String, String>,
     /// End of what the crashing program wrote to stderr, 4 KiB at most; empty if it wrote nothing.
     pub stderr: String,
-    /// Sentence on the reproducer: its minimality, how far that is proved, and whether it fails
+    /// Sentence on the reproducer: its minimality, how much of this is proved, and whether it fails
     /// every time.
     pub claim: String,
     /// How far the minimality of the reproducer is proved; null until the minimization has ended.
@@ -189,12 +189,12 @@ pub struct GroupReport {
     /// Absolute path of the group's `reproduce.sh`, which shows the crash without ddfuzz; null if
     /// there is none.
     pub script: Option<String>,
-    /// Byte ranges `[start, end]` of the input before minimization that the reproducer still
-    /// contains, each without the byte at `end`; null if the minimization log does not tell.
+    /// Byte ranges `[start, end]` (without the byte at `end`) of the input before minimization that
+    /// the reproducer still contains; null if the minimization log does not tell.
     pub kept: Option<Vec<[u64; 2]>>,
-    /// Byte ranges `[start, end]` of the reproducer that hold new bytes, which the minimization
-    /// wrote in place of others, each without the byte at `end`; null if the minimization log does
-    /// not tell.
+    /// Byte ranges `[start, end]` (without the byte at `end`) of the reproducer that hold new
+    /// bytes, which the minimization wrote in place of other bytes; null if the minimization log
+    /// does not tell.
     pub replaced: Option<Vec<[u64; 2]>>,
     /// The course of the minimization: sizes and phases over the executed tests; null without a
     /// readable minimization log.
@@ -220,7 +220,8 @@ pub struct StackReport {
     /// concerned), or `freed`.
     pub title: String,
     /// Lines of the stack, from the innermost frame of the user's code outwards. Consecutive frames
-    /// of runtimes are folded into one line; those inside of the innermost user frame come last.
+    /// of runtimes are folded into one line; frames that the innermost user frame has called come
+    /// last.
     pub lines: Vec<StackLine>,
 }
 
@@ -245,14 +246,15 @@ pub struct SourceReport {
     pub first: u64,
     /// The source lines that are shown, without control characters.
     pub lines: Vec<String>,
-    /// Whether the file was modified after the crash, so that its lines may differ.
+    /// Whether the source file was modified after the crash, so that its lines may differ from
+    /// those of the crashed program.
     pub is_newer: bool,
     /// Number of the stack frame that the source lines belong to; null for the location of the
     /// crash itself.
     pub frame: Option<u64>,
 }
 
-/// The memory access that faulted in a crash; what is unknown of it is null.
+/// The memory access that faulted in a crash; unknown details are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultReport {
     /// Address of the memory access that faulted, as hexadecimal text; null if unknown.
@@ -317,12 +319,12 @@ pub struct InputReport {
 pub struct CourseReport {
     /// Name of the search algorithm that the minimization used.
     pub search: String,
-    /// Size of the minimized input before the minimization, in bytes.
+    /// Size of the input before the minimization, in bytes.
     pub size_before: u64,
     /// Number of tests of the minimization that ran the target.
     pub executed: u64,
     /// Curve of the minimization: pairs of a number of executed tests and the size of the best
-    /// input after them, in bytes; at most 401 pairs.
+    /// input after these tests, in bytes; at most 401 pairs.
     pub curve: Vec<[u64; 2]>,
     /// Phases of the minimization (stretches of tests made by one pass), in the order of the tests.
     pub phases: Vec<PhaseReport>,

@@ -76,7 +76,7 @@ pub(super) fn kind_noun(kind: &str) -> &'static str {
     }
 }
 
-/// Formats the first 60 lines of a text as HTML, and how many more there are.
+/// Formats the first 60 lines of a text as HTML, with a note on how many further lines there are.
 fn lines(all: &str) -> Markup {
     first_lines(all, MOST_LINES)
 }

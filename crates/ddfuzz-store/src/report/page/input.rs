@@ -6,8 +6,8 @@ use maud::{Markup, PreEscaped, html};
 use crate::report::html::text;
 use crate::report::size;
 
-/// Two numbers of bytes in a line of an input's hex view: the first is for inputs of at most
-/// [`SHORT`] bytes, the second for longer ones.
+/// Numbers of bytes in a line of an input's hex view: for inputs of at most [`SHORT`] bytes, and
+/// for longer ones.
 const LINE: (usize, usize) = (8, 16);
 /// An input of at most this many bytes is short: its hex view has 8 bytes per line instead of 16.
 const SHORT: usize = 64;
@@ -43,7 +43,7 @@ impl Marked<'_> {
     }
 
     /// Splits the bytes `from..to` of the input at the borders of the marked ranges. Returns the
-    /// parts in order, each with true if it is marked and false if not.
+    /// parts in order, each with a bool that is true for a marked part.
     fn parts(&self, from: usize, to: usize) -> Vec<(&[u8], bool)> {
         let mut parts = Vec::new();
         let mut at = from;
@@ -76,8 +76,8 @@ impl Marked<'_> {
             .is_some_and(|[start, _]| (*start as usize) < to)
     }
 
-    /// Draws the input as hex with characters beside it, 96 lines at most. Of an input with more
-    /// lines it shows those with marks and their neighbours or, without marks, the first lines.
+    /// Draws the input as hex with characters beside it, 96 lines at most. If the input has more
+    /// lines, shows those with marks and their neighbours or, without marks, the first lines.
     pub(super) fn hex(&self) -> Markup {
         let wide = if self.bytes.len() <= SHORT {
             LINE.0
@@ -152,8 +152,8 @@ impl Marked<'_> {
         }
     }
 
-    /// Draws the input as text of about 4 KiB at most. Of a long stretch between marks it shows
-    /// both ends only, 48 bytes each.
+    /// Draws the input as text of about 4 KiB at most. Shows only the ends of a long stretch
+    /// between marks, 48 bytes at each end.
     pub(super) fn text(&self) -> Markup {
         let mut out = String::new();
         let mut left = MOST_TEXT;

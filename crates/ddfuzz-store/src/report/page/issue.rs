@@ -12,7 +12,7 @@ const INLINE: usize = 4096;
 /// Formats a group as the text of an issue in Markdown, ready to paste: title, message, stacks, the
 /// first source excerpt, the reproducer in base64 and the commands that show the crash. Its first
 /// line is a comment that marks the text as written by ddfuzz. `reproducer` is the smallest known
-/// failing input; of one larger than 4 KiB the text only says that the file is to be attached.
+/// failing input; if it is larger than 4 KiB, the text only says that the file is to be attached.
 pub fn issue(group: &GroupReport, reproducer: &[u8]) -> String {
     let summary = &group.summary;
     let place = summary.place.as_ref();
@@ -66,8 +66,8 @@ pub fn issue(group: &GroupReport, reproducer: &[u8]) -> String {
 }
 
 /// Formats the first 32 bytes of the reproducer as a line of hex, and a shell command that writes
-/// the reproducer to the file `crash-MAJOR`; of a reproducer larger than 4 KiB only says that the
-/// file is to be attached.
+/// the reproducer to the file `crash-MAJOR`; if it is larger than 4 KiB, only says that the file is
+/// to be attached.
 fn input(reproducer: &[u8], major: &str) -> String {
     if reproducer.len() > INLINE {
         return "It is too long for this text; attach the file.\n\n".to_owned();

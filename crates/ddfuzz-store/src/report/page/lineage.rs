@@ -7,8 +7,8 @@ use std::ops::Range;
 use ddfuzz_minimize::log::{Base64, EditRecord, Line, Log};
 
 /// Limit on the work of finding out from a minimization log where each byte of a reproducer comes
-/// from; work is counted as the sum, over all reductions, of the number of pieces of the input.
-/// Beyond the limit, the origin of the bytes stays unknown.
+/// from. The work is the sum, over all reductions, of the number of pieces of the input; if it
+/// exceeds the limit, the origin of the bytes stays unknown.
 const MOST_WORK: usize = 50_000_000;
 
 /// A piece of the best input of a minimization: bytes kept from the input as found, or new bytes.
@@ -37,9 +37,8 @@ impl Piece {
 }
 
 /// Returns the pieces (ranges of the input as found, and new bytes) that the minimized input
-/// consists of, computed from the reductions in the log. `None` if these do not lead from
-/// `original` to exactly `minimized`, or cost too much, so that nothing can be said about the
-/// bytes.
+/// consists of, computed from the reductions in the log. `None` if the reductions do not lead from
+/// `original` to exactly `minimized`, or are too many to compute the pieces.
 pub(super) fn lineage(log: &Log, original: &[u8], minimized: &[u8]) -> Option<Vec<Piece>> {
     let start = log.start.as_ref()?;
     if start.call.is_some() || start.difference.is_some() || start.size != original.len() as u64 {
@@ -86,8 +85,9 @@ pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns the byte ranges of the minimized input, which consists of `pieces`, that hold new bytes,
-/// that is, none from the input as found: `[start, end]`, without the byte at `end`, sorted.
+/// Returns the byte ranges of the minimized input, which consists of `pieces`, that hold new bytes
+/// (bytes that do not come from the input as found): `[start, end]`, without the byte at `end`,
+/// sorted.
 pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let mut at = 0;
     let mut ranges = Vec::new();
@@ -101,9 +101,9 @@ pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns true if `pieces` (ranges of the text `original`, and new bytes), joined, are the text
-/// `minimized`. Compares the sizes first: a log that somebody else wrote may repeat parts of the
-/// original without end.
+/// Returns true if the concatenation of `pieces` (ranges of the text `original`, and new bytes) is
+/// the text `minimized`. Compares the sizes first, because the log may be forged and repeat parts
+/// of the original without end.
 fn make(pieces: &[Piece], original: &[u8], minimized: &[u8]) -> bool {
     let sizes = pieces.iter().map(Piece::len);
     let size = sizes.fold(0_usize, usize::saturating_add);
@@ -202,8 +202,8 @@ impl Source<'_> {
     }
 }
 
-/// Appends a piece to `pieces`. Joins it with the last of them if both are new bytes, or if its
-/// range of the input as found continues the range of the last one.
+/// Appends a piece to `pieces`. Joins it with the last piece if both are new bytes, or if the range
+/// of `piece` in the input as found begins where that of the last piece ends.
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     match (pieces.last_mut(), piece) {
         (Some(Piece::Kept(last)), Piece::Kept(next)) if last.end == next.start => {

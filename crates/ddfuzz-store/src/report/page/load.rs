@@ -35,10 +35,10 @@ const EXPLANATION: u64 = 64 << 10;
 const LARGEST_LOG: u64 = 64 << 20;
 
 /// Knowledge of a fuzzed target that reports cannot get from the output directory: the cargo
-/// command that shows a crash, and a regression test. The command line supplies it.
+/// command that shows a crash, and a regression test. ddfuzz's command line implements this trait.
 pub trait TargetKnowledge {
     /// Returns a command line of cargo that shows the crash of the entry's reproducer; `None` if
-    /// the target is no harness of a cargo-fuzz project.
+    /// the target is not a harness of a cargo-fuzz project.
     fn cargo(&self, entry: &Entry) -> Option<String>;
 
     /// Returns the form (`rust-test` or `c-test`) and the source text of a regression test for the
@@ -103,7 +103,7 @@ fn name_of(kind: Kind) -> &'static str {
 }
 
 /// Returns a sentence of at most 200 characters on what failed: the first line of the crash's
-/// message, else the signal and the access to memory.
+/// message or, without a message, the signal and the memory access.
 fn sentence(crash: &Crash, trace: &Trace) -> String {
     if let Some(headline) = trace.headline() {
         let is_bare = crash.class.0 == "rustpanic" && !headline.contains("panic");
@@ -149,8 +149,8 @@ pub(super) struct LoadedGroup {
     pub(super) course: Option<Course>,
 }
 
-/// Reads all data of a group that a report shows. `None` if the entry that represents the group
-/// cannot be shown any more: its input is missing, or its crash record is missing or damaged.
+/// Reads all data of a group that a report shows. `None` if the input of the entry that represents
+/// the group is missing, or its crash record is missing or damaged.
 pub(super) fn load(
     reader: &Reader,
     candidate: &Candidate,
@@ -310,8 +310,8 @@ fn found(by: &Found) -> String {
     }
 }
 
-/// Returns the commands that show the crash of an entry: `reproduce.sh` in a shell and in gdb,
-/// cargo, and `ddfuzz show`. They are to be typed in the output directory.
+/// Returns the commands, to be typed in the output directory, that show the crash of an entry:
+/// `reproduce.sh` in a shell and in gdb, cargo, and `ddfuzz show`.
 fn commands(
     reader: &Reader,
     entry: &Entry,

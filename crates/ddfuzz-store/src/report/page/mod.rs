@@ -1,9 +1,9 @@
-//! The report on a campaign: one HTML page that needs nothing else, the data behind it, and a text
+//! The report on a campaign: one HTML page that loads no other file, the data behind it, and a text
 //! for an issue on one group.
 //!
 //! [`campaign_page`] shows all groups in a table, and as many of them in full as fit into
-//! `SECTIONS`: the page of 10,000 groups stays small enough for a browser. What is shown is read
-//! from the output directory, which may be written at the same time.
+//! `SECTIONS` bytes, so that even a page of 10,000 groups is small enough for a browser. The data
+//! is read from the output directory, which another process may write to at the same time.
 
 mod course;
 mod data;
@@ -173,9 +173,10 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
     })
 }
 
-/// Reads the summaries of all groups of crashes, hangs and memory blow-ups in the output directory
-/// that have a stored input. The report on a campaign chooses from them the groups that it shows.
-/// They are in the report's order: by kind, then the most severe and the most frequent first.
+/// Reads the summaries of all groups of crashes, hangs and out-of-memory failures in the output
+/// directory that have a stored input, from which the report on a campaign chooses the groups that
+/// it shows. They are in the report's order: by kind, then by severity and frequency, highest
+/// first.
 fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
     let mut all = Vec::new();
     let builds = reader.campaigns()?.last_builds();

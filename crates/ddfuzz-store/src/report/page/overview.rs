@@ -18,8 +18,8 @@ use crate::report::text::{cut, hex_line};
 /// Maximum number of characters that the table of groups shows of the sentence on what failed, and
 /// of the location of the crash.
 const CELL: (usize, usize) = (110, 70);
-/// Number of groups from which the columns of their table have fixed widths, so that a browser lays
-/// out only what is in sight.
+/// Number of groups from which on the columns of their table have fixed widths, so that a browser
+/// lays out only the visible part.
 const BIG: usize = 500;
 /// Maximum number of never reached functions that the page of a campaign lists.
 const MOST_FUNCTIONS: usize = 500;
@@ -63,8 +63,8 @@ fn found(groups: &[GroupSummary]) -> String {
 /// Maximum number of bytes of the most severe group's reproducer that the head of the page shows.
 const FIRST_BYTES: usize = 32;
 
-/// Makes the head of the page: what was found, and of the most severe group (`worst`) all that is
-/// needed to see it fail. If `is_study`, the head also links to the section of the utilities.
+/// Makes the head of the page: what was found, and, for the most severe group (`worst`), all that
+/// is needed to see it fail. If `is_study`, the head also links to the section of the utilities.
 pub(super) fn head(
     report: &CampaignReport,
     groups: &[GroupSummary],
@@ -96,8 +96,8 @@ pub(super) fn head(
     }
 }
 
-/// Makes the list of facts on the most severe group: what failed, how severe that is, where, by
-/// which input, and the command that shows the crash.
+/// Makes the list of facts on the most severe group: what failed, how severe this is, the location,
+/// the input, and the command that shows the crash.
 fn first_of_all(worst: &LoadedGroup) -> Markup {
     let report = &worst.report;
     let summary = &report.summary;
@@ -230,7 +230,7 @@ fn origin(campaign: &CampaignFacts) -> Markup {
 }
 
 /// Makes the table of groups. The rows of the first `shown` groups link to the sections of these
-/// groups in the page. The other groups have no sections: links to such a group lead to its row.
+/// groups in the page. The other groups have no sections; links to them lead to their rows.
 pub(super) fn table(groups: &[GroupSummary], shown: usize) -> Markup {
     let with_utility = groups.iter().any(|group| group.utility.is_some());
     // Browsers skip rows of a big table that are out of sight.

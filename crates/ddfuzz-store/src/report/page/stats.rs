@@ -42,10 +42,10 @@ pub struct StatsPoint {
     pub minimizer_share: f64,
 }
 
-/// Parses those lines of `stats.jsonl` that the last campaign in the directory has written: where
-/// the number of runs falls, a new campaign begins. The times of the campaign's calls, which count
-/// from 0 in each call, are added up. Keeps at most 301 points, evenly distributed, the last one
-/// always. Lines that cannot be parsed are skipped.
+/// Parses the lines of `stats.jsonl` that the last campaign in the directory has written; a new
+/// campaign begins where the number of runs falls. Times, which count from 0 in each call of
+/// ddfuzz, are added up over the calls. Keeps at most 301 points, evenly distributed, including the
+/// last one. Lines that cannot be parsed are skipped.
 pub(super) fn points(lines: &[u8]) -> Vec<StatsPoint> {
     let mut points: Vec<StatsPoint> = Vec::new();
     let (mut before, mut last) = (0_u64, 0);
@@ -133,8 +133,9 @@ fn series(points: &[StatsPoint], of: impl Fn(&StatsPoint) -> Option<u64>) -> Vec
     all.collect()
 }
 
-/// Computes a curve of the runs per second between each two neighbouring points: two points of the
-/// curve for each pair, (time in ms, rate) at its beginning and at its end.
+/// Computes a curve of the runs per second between neighbouring points. For each two neighbouring
+/// points the curve has two points, at the beginning and at the end of the time between them: (time
+/// in ms, rate).
 fn rates(points: &[StatsPoint]) -> Vec<(u64, u64)> {
     let pairs = points.windows(2).filter_map(|pair| {
         let (from, to) = (pair[0].time_ms, pair[1].time_ms);

@@ -129,8 +129,8 @@ impl Change {
 pub struct RateTest {
     /// Indices of the two studies in the comparison, from 0.
     pub studies: [usize; 2],
-    /// Two-sided p value of Fisher's exact test over all utilities that each study ran; valid if
-    /// the studies ran different utilities.
+    /// Two-sided p value of Fisher's exact test over all utilities that each study ran; it is the
+    /// valid one if the studies ran different utilities.
     pub fisher: f64,
     /// Number of utilities that both compared studies ran.
     pub both_run: u64,
@@ -140,8 +140,8 @@ pub struct RateTest {
     /// Number of utilities that both studies ran and that failed (crash or hang) in the second
     /// study only.
     pub only_second: u64,
-    /// Two-sided p value of McNemar's exact test over the utilities that both studies ran; valid if
-    /// the studies ran the same utilities.
+    /// Two-sided p value of McNemar's exact test over the utilities that both studies ran; it is
+    /// the valid one if the studies ran the same utilities.
     pub mcnemar: f64,
 }
 
@@ -226,8 +226,8 @@ fn utility_in(rows: &[&Row]) -> Option<UtilityInStudy> {
 }
 
 /// Adds `group`, from the study with the index `at`, to the list `groups`: to the element for the
-/// same bug in an earlier study, matched by major key or by function names; without a match, as a
-/// new element. `count` is the number of compared studies.
+/// same bug in an earlier study, matched by major key or by function names, or as a new element if
+/// there is no match. `count` is the number of compared studies.
 fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: usize) {
     let major = &group.tally.major;
     let by_key = (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| m == major));

@@ -28,7 +28,8 @@ pub struct StudyResult {
     pub hangs: u64,
     /// Number of groups of out-of-memory failures in the output directory.
     pub ooms: u64,
-    /// Number of groups in the output directory of crashes that did not occur again.
+    /// Number of groups, in the output directory, of crashes that did not occur again when the
+    /// input was re-run.
     pub flaky: u64,
     /// Way in which the utilities were run (fork server, `execve` and so on); null if there were
     /// several or none.
@@ -55,8 +56,8 @@ pub struct UtilityResult {
     /// missing.
     package: Option<String>,
     version: Option<String>,
-    /// How inputs reached the utility (`stdin`, `file`, …), joined by commas; null if it was not
-    /// run.
+    /// Channels by which inputs reached the utility (`stdin`, `file`, …), separated by commas; null
+    /// if the utility was not run.
     channel: Option<String>,
     runs: u64,
     crashes: u64,
@@ -76,14 +77,14 @@ pub struct UtilityResult {
     /// if no failing input is stored.
     smallest: Option<u64>,
     /// Shell command that shows the failure of the utility's smallest reproducer; null if there is
-    /// none.
+    /// no `reproduce.sh`.
     reproduce: Option<String>,
 }
 
 impl StudyResult {
-    /// Returns the result with the fields filled in that come from the output directory: utilities
-    /// ([`super::rows()`]), groups ([`super::study_groups`]) and their numbers. Sorts `ways`,
-    /// removes its repetitions, and sets `exec` if one way is left; the other fields stay.
+    /// Returns the result with those fields filled in that come from the output directory:
+    /// utilities ([`super::rows()`]), groups ([`super::study_groups`]) and their numbers. Also
+    /// sorts `ways` and removes repetitions; if exactly one way remains, sets `exec` to it.
     pub fn with_results(mut self, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
         self.ways.sort_by_key(|way| way.name());
         self.ways.dedup();

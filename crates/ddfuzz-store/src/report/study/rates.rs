@@ -7,14 +7,15 @@ use super::Row;
 use super::rows::{distinct, once_each};
 use crate::{Tally, report::size::grouped};
 
-/// The number z of the normal distribution within which 95 % of all values lie, counted in standard
-/// deviations to both sides of the mean.
+/// The number z such that 95 % of the values of a normal distribution lie within z standard
+/// deviations of the mean.
 const Z: f64 = 1.959_963_984_540_054;
 
 /// A failure rate with its 95 % confidence interval by Wilson's score (E. B. Wilson: Probable
 /// inference, the law of succession, and statistical inference. Journal of the American Statistical
 /// Association 22, 1927): for `k` of `n`, with z = 1.96, the two solutions `p` of (k/n − p)² = z² p
-/// (1 − p) / n. Unlike the usual interval it is also right for few utilities and for rates near 0.
+/// (1 − p) / n. Unlike the usual normal approximation it is also right for few utilities and for
+/// rates near 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
     /// Number of trials (utilities or runs) that failed.
@@ -166,9 +167,9 @@ fn by(rows: &[Row], name: impl for<'a> Fn(&'a Tally) -> &'a str) -> Vec<RateLine
 }
 
 /// Computes the two-sided p value of Fisher's exact test (R. A. Fisher: The logic of inductive
-/// inference, Journal of the Royal Statistical Society 98, 1935) for two samples of `n1` and `n2`,
-/// of which `k1` and `k2` fail: the probability of all tables with these margins that are at most
-/// as likely as this one.
+/// inference, Journal of the Royal Statistical Society 98, 1935) for two samples, with `k1`
+/// failures in `n1` trials and `k2` failures in `n2` trials: the probability of all tables with the
+/// same margins that are at most as likely as this table.
 pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
     let (k1, k2) = (k1.min(n1), k2.min(n2));
     let failing = k1 + k2;
@@ -188,9 +189,10 @@ pub fn fisher(k1: u64, n1: u64, k2: u64, n2: u64) -> f64 {
 }
 
 /// Computes the two-sided p value of McNemar's exact test (Q. McNemar: Note on the sampling error
-/// of the difference between correlated proportions or percentages, Psychometrika 12, 1947):
-/// `only_first` pairs failed only the first time, `only_second` only the second time. It is the
-/// probability that a fair coin divides the pairs at least as unevenly.
+/// of the difference between correlated proportions or percentages, Psychometrika 12, 1947) for
+/// trials that are made twice: `only_first` of them failed only the first time, `only_second` only
+/// the second time. It is the probability that a fair coin divides these trials at least as
+/// unevenly.
 pub fn mcnemar(only_first: u64, only_second: u64) -> f64 {
     let n = only_first + only_second;
     let factorials = ln_factorials(n);

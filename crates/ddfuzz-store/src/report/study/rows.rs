@@ -1,5 +1,5 @@
-//! The rows of a study's tables (a utility in one version on one machine), its groups, and its
-//! summary, from which all formats are made.
+//! The rows of a study's tables (one for each utility, package version and machine), its groups,
+//! and its summary, from which all formats are made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -40,8 +40,8 @@ pub struct Row {
 /// One group of failures (crash, hang, …) of a utility.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroup {
-    /// Kind, major key and number of runs of the group; 0 runs if only the minimization of another
-    /// input met the crash.
+    /// Kind, major key and number of runs of the group; 0 runs if the crash was met only while
+    /// another input was minimized.
     pub tally: GroupTally,
     /// Report data of the stored group; `None` if the directory has no input of this utility in the
     /// group.
@@ -159,8 +159,8 @@ pub(super) fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str>
     found
 }
 
-/// Returns one row for each utility, which joins the rows of its versions and machines, so that
-/// rates count each utility once.
+/// Returns one row for each utility, in which the rows of its versions and machines are joined, so
+/// that rates count each utility once.
 pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -375,11 +375,11 @@ fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry
 pub struct Summary {
     /// Host names of the machines on which the summarized utilities were run.
     pub hosts: Vec<String>,
-    /// Rate of utilities that crashed, among those of the study that were run.
+    /// Rate of utilities that crashed, among the utilities of the study that were run.
     pub crash: Rate,
-    /// Rate of utilities that hung, among those of the study that were run.
+    /// Rate of utilities that hung, among the utilities of the study that were run.
     pub hang: Rate,
-    /// Rate of utilities that ran out of memory, among those of the study that were run.
+    /// Rate of utilities that ran out of memory, among the utilities of the study that were run.
     pub memory: Rate,
     /// Rate of utilities that crashed or hung, among those that were run; the published studies
     /// count failures in the same way.
@@ -427,7 +427,8 @@ impl Summary {
         }
     }
 
-    /// Formats as one line the rates at which the utilities failed, and the numbers of utilities.
+    /// Formats as one line the rates of utilities that failed in each way, and the numbers of
+    /// utilities.
     pub fn text(&self) -> String {
         let run = match self.failing.of {
             1 => "1 utility run".to_owned(),

@@ -138,9 +138,9 @@ pub const CSV_HEADER: &str = "utility,package,version,host,channels,runs,crashes
                           high_exits,crash,hang,memory,groups,smallest_size,smallest_class,\
                           smallest_file,replay_hits,replay_tries,label,note,reproduce";
 
-/// Formats a study as CSV with one line for each utility. The columns `crash`, `hang` and `memory`
-/// are 1 or 0, or empty if nothing was run. Control characters are escaped, and text that a
-/// spreadsheet would take for a formula starts with an apostrophe.
+/// Formats a study as CSV with one line for each row (utility, package version and machine). The
+/// columns `crash`, `hang` and `memory` are 1 or 0, or empty if nothing was run. Control characters
+/// are escaped, and text that a spreadsheet would take for a formula starts with an apostrophe.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = format!("{CSV_HEADER}\r\n");
     for row in rows {
