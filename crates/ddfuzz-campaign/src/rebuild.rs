@@ -352,9 +352,9 @@ impl BuildCheck<'_> {
     /// reproducer and the original of its entries until one crashes as before. Records the status
     /// of each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
     /// minimizations start again, since their logs hold results of the earlier build; finished ones
-    /// start again if their result passes although another input of the group still fails. If the
-    /// user stops meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check.
-    /// Does nothing if no campaign of the output directory is on the target.
+    /// start again if their result passes although the original input still fails. If the user
+    /// stops meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does
+    /// nothing if no campaign of the output directory is on the target.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,
