@@ -1,9 +1,9 @@
 //! The hangs that a worker knows ([`KnownHangs`]).
 //!
 //! A worker submits an input whose run exceeded its time limit to the main process, which examines
-//! whether and where the input hangs; the worker goes on meanwhile. Later runs with one of the
-//! signatures of the submitted run are stopped early. They are counted in the group of the hang as
-//! soon as the group is known.
+//! whether and where the input hangs; the worker goes on meanwhile. Later runs that show one of the
+//! signatures of the submitted run (hashes of the code in which it looped) are stopped early. They
+//! are counted in the group of the hang as soon as the group is known.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ use ddfuzz_exec::{Signature, Stuck};
 use ddfuzz_store::Kind;
 use ddfuzz_triage::Key;
 
-/// Least CPU time after which a run is compared with the signatures of known hangs, to stop it
-/// early.
+/// Least CPU time that a run has used before it is compared with the signatures of known hangs, to
+/// stop it early.
 const MIN_WINDOW: Duration = Duration::from_micros(100);
 /// A run is compared with the signatures of known hangs after this many times the CPU time within
 /// which nine of ten recorded runs ended.
@@ -26,14 +26,14 @@ const WINDOW_FACTOR: u32 = 4;
 const MAX_SEEN: usize = 256;
 /// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// One in so many runs that were stopped at a known hang is submitted to the main process as if the
-/// hang were unknown, since two different hangs may have the same signature.
+/// Of the runs that were stopped at a known hang, one in this many is submitted to the main process
+/// as if the hang were unknown, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
 /// Greatest number of sites (places in the program) of hangs that a worker records; hangs at
 /// further sites are treated as if they had no signature.
 const MAX_SITES: usize = 4096;
 /// Greatest number of submitted inputs that a worker keeps until the main process has examined
-/// them. Kept are inputs that reached new coverage before they were stopped as hangs.
+/// them. It keeps inputs that reached new coverage before they were stopped as hangs.
 const MAX_PENDING: usize = 64;
 
 /// A place in the program at which runs of a worker hang. Runs belong to the same site if they show
@@ -45,8 +45,8 @@ struct HangSite {
     /// How many of the runs stopped as hangs at this site are still to be reported to the main
     /// process, which counts the runs of each group.
     runs: u64,
-    /// Size in bytes of the smallest input hanging at the site that was submitted to the main
-    /// process.
+    /// Size in bytes of the smallest input submitted to the main process whose run hangs at the
+    /// site.
     least: usize,
 }
 
@@ -95,8 +95,8 @@ pub(super) struct KnownHangs {
     /// CPU time after which the executor compares a run with the signatures of known hangs, to stop
     /// it early.
     window: Duration,
-    /// CPU times of the last runs of corpus inputs, in a ring buffer; its oldest element is the one
-    /// at index `next`.
+    /// CPU times of the last runs of corpus inputs, in a ring buffer whose oldest element is at
+    /// index `next`.
     seen: Vec<Duration>,
     next: usize,
     /// Whether the executor's settings for stopping runs early are out of date: the CPU time, or
@@ -134,8 +134,8 @@ impl KnownHangs {
         }
     }
 
-    /// Records the CPU time of a run of a corpus input, from which [`KnownHangs::learn_window`]
-    /// learns after how long a run may be a hang.
+    /// Records the CPU time of a run of a corpus input. From these times
+    /// [`KnownHangs::learn_window`] learns after which CPU time a run is compared with known hangs.
     pub(super) fn see(&mut self, cpu: Duration) {
         match self.seen.get_mut(self.next) {
             Some(oldest) => *oldest = cpu,
@@ -168,9 +168,10 @@ impl KnownHangs {
         std::mem::take(&mut self.changed).then_some((self.window, &self.known))
     }
 
-    /// Returns what the worker has to do with an input whose run took too long, by what is known of
-    /// the hang. Counts the run at its site in the program; a new site is recorded. `stuck`: the
-    /// signatures of the run. `size`: size of the input in bytes.
+    /// Returns what the worker has to do with an input whose run took too long, which depends on
+    /// the state of its site (the place in the program where it hangs). Counts the run at the site,
+    /// and records a new site. `stuck`: the signatures of the run. `size`: size of the input in
+    /// bytes.
     pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> HangAction {
         let known = stuck.signatures.iter().chain(&stuck.known);
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
@@ -224,9 +225,9 @@ impl KnownHangs {
         self.number
     }
 
-    /// Assigns `signatures` to the site of hangs at index `at` in the list of sites; signatures of
-    /// another site are left there. From then on, runs that show one of them are stopped early,
-    /// unless runs at the site are known to end by themselves.
+    /// Assigns `signatures` to the site of hangs at index `at` in the list of sites, except
+    /// signatures that belong to another site already. Later runs that show one of the assigned
+    /// signatures are stopped early, unless runs at the site are known to end by themselves.
     fn assign(&mut self, signatures: &[Signature], at: usize) {
         self.changed = true;
         let stops = self.sites[at].state != SiteState::Slow;
@@ -240,8 +241,8 @@ impl KnownHangs {
     }
 
     /// Keeps `input`, submitted as a hang under the number `number`, until the verdict about it
-    /// arrives. Does so only if its run has covered something that no earlier stopped run had
-    /// covered (`counters`: the coverage of its run), and fewer than `MAX_PENDING` inputs are kept.
+    /// arrives, if its run (with the coverage `counters`) has covered anything that no earlier
+    /// stopped run had covered. Does not keep it if `MAX_PENDING` inputs are kept already.
     pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
         if self.reached.len() < counters.len() {
             self.reached.resize(counters.len(), false);
@@ -256,10 +257,11 @@ impl KnownHangs {
         }
     }
 
-    /// Takes over the main process's verdict about a suspected hang. Runs that stop at the same
-    /// site then count as hangs of its group, or as slow; if the verdict is that nothing is known,
-    /// the site is forgotten. `own`: the number of the submission if this worker made it, else
-    /// `None`. Returns the submitted input if its run ended by itself.
+    /// Applies the main process's verdict about a suspected hang: runs that stop at the same site
+    /// then count as hangs of the verdict's group, or as slow. If the main process could not find
+    /// out whether the input hangs, the site is forgotten. `own`: number of the submission if this
+    /// worker made it, otherwise `None`. Returns the input of this submission if the worker has
+    /// kept it and its site counts as slow.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {
@@ -331,7 +333,7 @@ mod tests {
         serde_json::from_value(number.into()).unwrap()
     }
 
-    /// Makes a run that has exceeded its time limit, with hangs' signatures made of the numbers
+    /// Makes a run that has exceeded its time limit, with signatures of hangs made from the numbers
     /// `signatures`, for tests.
     fn over(signatures: &[u64]) -> Stuck {
         Stuck {
