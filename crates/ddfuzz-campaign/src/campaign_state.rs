@@ -44,9 +44,9 @@ impl StoredInputs {
         self.least = Some(self.least.map_or(size, |least| size.min(least)));
     }
 
-    /// Checks whether an input of `size` bytes is to be stored: true if its minor key `minor` is
-    /// new and the group has fewer than [`MAX_MINORS`] stored ones, and true for a crash smaller
-    /// than all stored inputs of its group.
+    /// Checks whether an input of `size` bytes is to be stored: true if its minor key `minor`
+    /// (finer hash of crashes) is new and the group has fewer than [`MAX_MINORS`] stored ones, and
+    /// true for a crash smaller than all stored inputs of its group.
     fn needs(&self, kind: Kind, minor: &str, size: u64) -> bool {
         let first = !self.minors.contains(minor) && self.minors.len() < MAX_MINORS;
         first || kind == Kind::Crash && self.least.is_none_or(|least| size < least)
@@ -72,8 +72,9 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
 }
 
 /// The groups in a campaign's output directory, as read when the directory is opened: the stored
-/// inputs that were found on the campaign's target, the major keys of all groups of crashes, and
-/// the major keys of the groups of crashes that were found only on other targets.
+/// inputs that were found on the campaign's target, the major keys (hashes that identify bugs) of
+/// all groups of crashes, and the major keys of the groups of crashes that were found only on other
+/// targets.
 #[derive(Default)]
 struct StoredGroups {
     /// For each group, the stored inputs that were found on the campaign's target.
@@ -208,8 +209,9 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Commits a finding (a run that did not pass): counts it in its group, and stores its input if
-    /// its minor key is new and one of the first 16 of the group, or if it is a crash smaller than
-    /// all stored inputs of the group. Returns the new entry; `None` if the input is not stored.
+    /// its minor key (finer hash of crashes) is new and one of the first 16 of the group, or if it
+    /// is a crash smaller than all stored inputs of the group. Returns the new entry; `None` if the
+    /// input is not stored.
     pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
         let found = Found::Run {
             campaign: self.name.clone(),
@@ -220,9 +222,9 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Commits the finding `what`, which `input` has shown; `found` says how (by a run, a file or a
-    /// minimization). Counts it in its group. Stores the input if its minor key is new and one of
-    /// the first 16 of the group, or if it is a crash smaller than all stored inputs of the group.
-    /// Returns the new entry; `None` if the input is not stored.
+    /// minimization). Counts it in its group. Stores the input if its minor key (finer hash of
+    /// crashes) is new and one of the first 16 of the group, or if it is a crash smaller than all
+    /// stored inputs of the group. Returns the new entry; `None` if the input is not stored.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -312,7 +314,8 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Returns the number of new groups of crashes: those that did not exist before the campaign,
-    /// that no earlier call of ddfuzz has reported, and for whose major key `muted` returns false.
+    /// that no earlier call of ddfuzz has reported, and for whose major key (hash that identifies a
+    /// bug) `muted` returns false.
     pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let majors = groups.iter().map(|group| group.record.major);
@@ -410,8 +413,8 @@ impl Checkpoint {
     }
 
     /// Returns the number of runs that crashed in a known group: one in `known_before`, or one for
-    /// whose major key `is_known` returns true. Counts only the runs from number `count_start` on,
-    /// where the present count of runs for `--runs` began.
+    /// whose major key (hash that identifies a bug) `is_known` returns true. Counts only the runs
+    /// from number `count_start` on, where the present count of runs for `--runs` began.
     pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes

@@ -40,15 +40,15 @@ impl LazyTriager {
 pub(crate) struct RunClassifier {
     triager: LazyTriager,
     crash_exit: Option<i32>,
-    /// Minor keys with which this worker has reported a full crash record. The worker reports its
-    /// runs in ascending order, so a reader of its reports gets the full record before any later
-    /// run with the same key.
+    /// Minor keys (finer hashes of crashes) with which this worker has reported a full crash
+    /// record. The worker reports its runs in ascending order, so a reader of its reports gets the
+    /// full record before any later run with the same key.
     reported: HashSet<Key>,
     /// Size in bytes of the smallest input that was reported with a full crash record, by the major
-    /// key of its group of crashes.
+    /// key (hash that identifies a bug) of its group of crashes.
     least: HashMap<Key, u64>,
     /// Whether every hang is reported with a full crash record; if false, only the first hang of
-    /// each minor key is.
+    /// each minor key (finer hash of crashes) is.
     hangs_in_full: bool,
     steady_hangs: SteadyHangs,
 }
@@ -127,8 +127,8 @@ impl RunClassifier {
     }
 
     /// Returns true if a crash of `input` needs no full record: this worker has reported a crash
-    /// with the minor key `minor` in full before, and `input` is not smaller than all inputs of the
-    /// group `major` that this worker has reported in full.
+    /// with the minor key `minor` (finer hash of crashes) in full before, and `input` is not
+    /// smaller than all inputs of the group `major` that this worker has reported in full.
     fn is_known(&self, major: Key, minor: Key, input: &[u8]) -> bool {
         self.reported.contains(&minor) && !self.is_smaller(major, input)
     }
@@ -141,10 +141,10 @@ impl RunClassifier {
         least.is_some_and(|least| (input.len() as u64) < *least)
     }
 
-    /// Returns how a crash of `input` is reported: with its full record if its minor key is new or
-    /// the input is smaller than all reported inputs of its group; otherwise as
-    /// [`Classified::Known`], which only names its group. Hangs always get the full record if
-    /// `hangs_in_full` is set.
+    /// Returns how a crash of `input` is reported: with its full record if its minor key (finer
+    /// hash of crashes) is new or the input is smaller than all reported inputs of its group;
+    /// otherwise as [`Classified::Known`], which only names its group. Hangs always get the full
+    /// record if `hangs_in_full` is set.
     fn report(&mut self, crash: Box<Crash>, input: &[u8]) -> Classified {
         let kind = Kind::of_class(&crash.class);
         let is_known = self.is_known(crash.keys.major, crash.keys.minor, input);
@@ -223,11 +223,11 @@ fn flaky_record(
 /// has reported the same keys before.
 pub(crate) enum Classified {
     /// The complete record of a crash, hang or memory blow-up. A worker reports the complete record
-    /// for the first run with a minor key, and for a crash by an input smaller than all reported
-    /// inputs of its group; for hangs, it can be set to do so each time.
+    /// for the first run with a minor key (finer hash of crashes), and for a crash by an input
+    /// smaller than all reported inputs of its group; for hangs, it can be set to do so each time.
     Crash(Box<Crash>),
-    /// A failure with a minor key that the worker has reported before; only its group is given, so
-    /// that the run is counted.
+    /// A failure with a minor key (finer hash of crashes) that the worker has reported before; only
+    /// its group is given, so that the run is counted.
     Known {
         /// Kind of the group to which the failure belongs: crashes, hangs, memory blow-ups or flaky
         /// crashes.
@@ -278,8 +278,8 @@ pub(crate) struct Suspect<'a> {
 /// The result of submitting a [`Suspect`] (a run that did not pass) to a crash sink: its input was
 /// stored, only its run was counted, or neither.
 pub(crate) enum Submission {
-    /// The input was stored, since its minor key is new in its group or it is smaller than the
-    /// stored inputs: the new entry, and its crash record.
+    /// The input was stored, since its minor key (finer hash of crashes) is new in its group or it
+    /// is smaller than the stored inputs: the new entry, and its crash record.
     Stored(EntryId, Box<Crash>),
     /// The run was counted in its group of crashes, but the input was not stored.
     Counted,
@@ -293,8 +293,8 @@ pub(crate) enum Submission {
 pub(crate) struct SuspectClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Size limits in bytes, by kind, major key and minor key: an input with these keys is stored
-    /// only if it is smaller than the limit.
+    /// Size limits in bytes, by kind, major key (hash that identifies a bug) and minor key (finer
+    /// hash of crashes): an input with these keys is stored only if it is smaller than the limit.
     known: HashMap<(Kind, Key, Key), u64>,
     /// When the crash sink was last asked for the keys of the stored inputs; `None` before the
     /// first request.

@@ -53,7 +53,7 @@ pub struct Report<'a> {
 /// before it returns.
 pub trait CrashSink: StoreWriter {
     /// Returns the keys of all stored inputs with their size limits: one [`KnownKey`] for each
-    /// minor key of each group.
+    /// minor key (finer hash of crashes) of each group.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
     /// Counts a finding, and stores its input in three cases: it is the first of its minor key
@@ -67,8 +67,8 @@ pub trait CrashSink: StoreWriter {
     /// When the finding cannot be written; then it is not counted and may be submitted again.
     fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 
-    /// Adds `runs` to the counted runs of a known group, which is given by its kind and major key;
-    /// stores no input.
+    /// Adds `runs` to the counted runs of a known group, which is given by its kind and major key
+    /// (hash that identifies a bug); stores no input.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
     /// Returns the next entry (stored crash) to minimize, and reserves it for the caller until it

@@ -62,7 +62,7 @@ struct FailureSelection {
     /// of the input's content (16 hex digits) and the major key (12 hex digits) of each.
     files: HashSet<(String, String)>,
     /// Whether a failure of another campaign also counts if its input's content and its major key
-    /// are in `files`.
+    /// (hash that identifies a bug) are in `files`.
     shares: bool,
 }
 
@@ -156,7 +156,8 @@ impl Finders {
     }
 
     /// Returns which failures of the directory of `reader` count as found on `target`: those of
-    /// campaigns on it, and those that the journal of triage records for such a campaign.
+    /// campaigns on it, and those that the journal of triage (record of the inputs run) records for
+    /// such a campaign.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -239,8 +240,9 @@ impl Finders {
         self.last.as_ref().is_some_and(|build| build.doubts(entry))
     }
 
-    /// Records that a run has failed in a group, given by kind and major key. Returns true if the
-    /// group was gone (did not fail with the last build), and false if it was not.
+    /// Records that a run has failed in a group, given by kind and major key (hash that identifies
+    /// a bug). Returns true if the group was gone (did not fail with the last build), and false if
+    /// it was not.
     pub(crate) fn forget_gone(&mut self, kind: Kind, major: &str) -> bool {
         !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned()))
     }

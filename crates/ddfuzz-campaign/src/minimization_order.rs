@@ -5,7 +5,8 @@
 //! a tenth as large as the smallest input minimized so far. Some inputs are *slips*: candidates
 //! that crashed in this group while an entry of another group was minimized. A slip is recorded in
 //! the log of the minimization that met it, and most are small, because a search has reduced them.
-//! Last come the variants: inputs with minor keys that no result of the group has.
+//! Last come the variants: inputs with minor keys (finer hashes of crashes) that no result of the
+//! group has.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
@@ -23,7 +24,7 @@ const SIZE_DIVISOR: u64 = 10;
 
 /// How urgent it is to minimize an entry (a stored failing input), the most urgent first: founders
 /// of groups of crashes, inputs that may give smaller results, hangs, memory blow-ups, and last
-/// further minor keys of a group.
+/// further minor keys (finer hashes of crashes) of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// The entry is the founder (first finding) of a group of crashes, and a run of the fuzzer
@@ -210,10 +211,10 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the entry of the bug (group of crashes) to minimize next as a variant, that is, an
-    /// entry whose minor key no minimized reproducer has. Prefers entries whose minimization has
-    /// begun, then minor keys that were met while this bug was minimized, then the minor key found
-    /// first, then the smallest entry. `None` if there is no variant, nothing was minimized, or the
-    /// reproducers already have more than `most` minor keys.
+    /// entry whose minor key (finer hash of crashes) no minimized reproducer has. Prefers entries
+    /// whose minimization has begun, then minor keys that were met while this bug was minimized,
+    /// then the minor key found first, then the smallest entry. `None` if there is no variant,
+    /// nothing was minimized, or the reproducers already have more than `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.minors_of_results();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -255,7 +256,8 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns true if the entry was found by chance while another entry of the same group was
-    /// minimized: a candidate of the minimization crashed with another minor key. Otherwise false.
+    /// minimized: a candidate of the minimization crashed with another minor key (finer hash of
+    /// crashes). Otherwise false.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -363,8 +365,8 @@ pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 /// Returns the entries of one group to minimize next, as [`pending`] does for all groups: at most
 /// one for each bug (the group or, in a study, each utility in it), with its place in the order of
 /// minimization. Returns none if the group no longer failed with the last build. `variants`:
-/// maximum number of further minor keys that are minimized; `last`: whether also to return entries
-/// that are minimized after all others.
+/// maximum number of further minor keys (finer hashes of crashes) that are minimized; `last`:
+/// whether also to return entries that are minimized after all others.
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,
@@ -410,8 +412,9 @@ pub(crate) fn smaller_of_runs(
 
 /// Returns the entry of `bug` (a group of crashes; in a study, those of one utility) to minimize
 /// next, and its priority; `None` if there is none. `variants` is the maximum number of minor keys
-/// that are minimized besides the first one. With `last`, also returns entries that are minimized
-/// after all others: hangs, memory blow-ups, variants, and entries found only during minimizations.
+/// (finer hashes of crashes) that are minimized besides the first one. With `last`, also returns
+/// entries that are minimized after all others: hangs, memory blow-ups, variants, and entries found
+/// only during minimizations.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -441,9 +444,10 @@ fn next_of<'a>(
     }
 }
 
-/// Returns true if an entry would be minimized for its minor key alone (as a variant): its group
-/// has a result, the entry is not expected to give a smaller one, and no result has its minor key.
-/// The minimization then keeps that minor key. Entries that `finders` does not include are ignored.
+/// Returns true if an entry would be minimized for its minor key (finer hash of crashes) alone (as
+/// a variant): its group has a result, the entry is not expected to give a smaller one, and no
+/// result has its minor key. The minimization then keeps that minor key. Entries that `finders`
+/// does not include are ignored.
 pub(crate) fn is_variant(
     reader: &Reader,
     finders: &Finders,
@@ -576,8 +580,8 @@ impl SlippedInputs {
 }
 
 /// Runs the input of `slip`, which had another crash when `entry` was minimized. If it crashes with
-/// the recorded major key again, stores it as an entry of the group with this major key, and
-/// returns true; otherwise returns false.
+/// the recorded major key (hash that identifies a bug) again, stores it as an entry of the group
+/// with this major key, and returns true; otherwise returns false.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -599,7 +603,8 @@ pub(crate) fn file_slip<S: StoreWriter>(
 }
 
 /// Returns the slips (inputs with another crash) in the log of an entry's minimization, the
-/// smallest of each major and minor key; none if the log does not exist, or is damaged.
+/// smallest of each major and minor key (coarse and fine hash); none if the log does not exist, or
+/// is damaged.
 fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     let path = entry.log();
     if !path.exists() {

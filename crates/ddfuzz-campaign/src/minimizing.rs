@@ -79,27 +79,30 @@ pub struct Minimizing {
     pub variants: Variants,
 }
 
-/// How many minor keys of a group are minimized separately, in addition to the group's first one:
-/// two bugs behind one helper function share a group, and differ by the minor key.
+/// How many minor keys (finer hashes of crashes) of a group are minimized separately, in addition
+/// to the group's first one: two bugs behind one helper function share a group, and differ by the
+/// minor key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variants {
-    /// Only the group's first minor key is minimized.
+    /// Only the group's first minor key (finer hash of crashes) is minimized.
     #[default]
     None,
-    /// At most [`Variants::MOST`] further minor keys are minimized in each group; none if a
-    /// sanitizer has reported the crash, since its report already puts such bugs into different
-    /// groups.
+    /// At most [`Variants::MOST`] further minor keys (finer hashes of crashes) are minimized in
+    /// each group; none if a sanitizer has reported the crash, since its report already puts such
+    /// bugs into different groups.
     Plain,
-    /// At most this number of further minor keys are minimized in each group.
+    /// At most this number of further minor keys (finer hashes of crashes) are minimized in each
+    /// group.
     Most(usize),
 }
 
 impl Variants {
-    /// Number of further minor keys of a group that are minimized by default.
+    /// Number of further minor keys (finer hashes of crashes) of a group that are minimized by
+    /// default.
     pub const MOST: usize = 3;
 
-    /// Returns how many further minor keys, in addition to the first one, are minimized at most in
-    /// a group whose crashes have the class `class`.
+    /// Returns how many further minor keys (finer hashes of crashes), in addition to the first one,
+    /// are minimized at most in a group whose crashes have the class `class`.
     pub fn most(self, class: &Class) -> usize {
         match self {
             Variants::None => 0,
@@ -316,8 +319,8 @@ impl Minimizing {
         Ok(minimized)
     }
 
-    /// Returns true if the target crashes with the major key `major` on any input, which a few very
-    /// different inputs show; otherwise false.
+    /// Returns true if the target crashes with the major key `major` (hash that identifies a bug)
+    /// on any input, which a few very different inputs show; otherwise false.
     fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
         let triager = Triager::of_target(&self.target, self.way);
         let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
@@ -464,7 +467,8 @@ impl Minimizing {
 
     /// Records the result of a minimization of the entry `id`: writes the reproducer, the script
     /// and the outcome. Before this, stores up to two further entries: the result, if its minor key
-    /// differs from that of the input, and the result of an earlier minimization, if it is smaller.
+    /// (finer hash of crashes) differs from that of the input, and the result of an earlier
+    /// minimization, if it is smaller.
     pub(crate) fn record_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -504,8 +508,9 @@ impl Minimizing {
     }
 
     /// Stores further entries if the result of minimizing `entry` crashes with another minor key
-    /// than the entry's input: the result itself, and an input with the original minor key, if such
-    /// an input is found. Does nothing if no variants are wanted, or for hangs and memory blow-ups.
+    /// (finer hash of crashes) than the entry's input: the result itself, and an input with the
+    /// original minor key, if such an input is found. Does nothing if no variants are wanted, or
+    /// for hangs and memory blow-ups.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -535,9 +540,9 @@ impl Minimizing {
         Ok(())
     }
 
-    /// Runs candidates of the search for `input` until one crashes with the minor key of `crash`,
-    /// and returns this candidate, which is never `input` itself. `None` if the first
-    /// `MAX_CANDIDATES` candidates do not crash so. Fails if `stop` turns true.
+    /// Runs candidates of the search for `input` until one crashes with the minor key (finer hash
+    /// of crashes) of `crash`, and returns this candidate, which is never `input` itself. `None` if
+    /// the first `MAX_CANDIDATES` candidates do not crash so. Fails if `stop` turns true.
     fn first_with_same_minor(
         &self,
         input: &[u8],
@@ -570,9 +575,10 @@ impl Minimizing {
     }
 
     /// Makes the callback that stores the slips of a minimization (candidates that show another
-    /// crash): one slip for each major and minor key, even if the output directory already has the
-    /// crash, so that the stored slips do not depend on the time. `minimized`: the crash that is
-    /// minimized, whose campaign and program are recorded for the slips.
+    /// crash): one slip for each major and minor key (coarse and fine hash), even if the output
+    /// directory already has the crash, so that the stored slips do not depend on the time.
+    /// `minimized`: the crash that is minimized, whose campaign and program are recorded for the
+    /// slips.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,

@@ -38,7 +38,7 @@ pub struct StoredGroup {
     /// The group: its kind and its record.
     pub group: Group,
     /// All entries of the group, in the order in which their inputs are run: first the entry that
-    /// represents the group, then those that represent its minor keys.
+    /// represents the group, then those that represent its minor keys (finer hashes of crashes).
     pub entries: Vec<Entry>,
 }
 
@@ -421,12 +421,12 @@ fn has_read(entry: &Entry) -> Option<bool> {
 }
 
 /// Returns true if two crash records are of the same bug, otherwise false. They are if they have
-/// the same major key. So are two panics if the program was rebuilt between them, they have the
-/// same class, and their messages match. So are two other crashes if they have the same class, and
-/// one of these holds: the same source line; the same function names (compared only after a
-/// rebuild, or if `before` has keys of an older version); or one of the two has no frames. If the
-/// builds are not `comparable`, since their sanitizers differ, the same source line is enough, even
-/// if the classes differ.
+/// the same major key (hash that identifies a bug). So are two panics if the program was rebuilt
+/// between them, they have the same class, and their messages match. So are two other crashes if
+/// they have the same class, and one of these holds: the same source line; the same function names
+/// (compared only after a rebuild, or if `before` has keys of an older version); or one of the two
+/// has no frames. If the builds are not `comparable`, since their sanitizers differ, the same
+/// source line is enough, even if the classes differ.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;

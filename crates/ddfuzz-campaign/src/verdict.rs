@@ -22,7 +22,7 @@ pub enum Judged {
     /// The input crashed with keys (major and minor) that were known before; so it was run only
     /// once, and not examined further.
     Again {
-        /// Major and minor key of the crash.
+        /// Major and minor key (coarse and fine hash) of the crash.
         variant: (Key, Key),
         /// How the run ended; inputs with the same keys may end by different signals.
         ended: Ended,
@@ -115,8 +115,9 @@ pub fn examined_thrice(
     Ok(examined)
 }
 
-/// Major keys of hangs whose second run did not hang at a different place in the program. Only the
-/// first input of each group is run twice, since each run takes the whole time limit.
+/// Major keys (hashes that identify bugs) of hangs whose second run did not hang at a different
+/// place in the program. Only the first input of each group is run twice, since each run takes the
+/// whole time limit.
 #[derive(Default)]
 pub(crate) struct SteadyHangs(HashSet<Key>);
 
@@ -190,8 +191,9 @@ pub fn fails_alone(
     Ok(true)
 }
 
-/// Returns true if the target crashes with this major key on the empty input and on four very
-/// different others, so that its crash does not depend on the input; otherwise false.
+/// Returns true if the target crashes with this major key (hash that identifies a bug) on the empty
+/// input and on four very different others, so that its crash does not depend on the input;
+/// otherwise false.
 pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, ExecError> {
     let all_bytes: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
     for input in [b"", &b"0\n"[..], &[b'A'; 64], &[0; 16], &all_bytes] {
@@ -230,9 +232,9 @@ pub fn mark_as_run(
 
 /// Adds an earlier crash of an input, with `keys` and `class`, to `tried`, the result of running
 /// the input again, and returns the combined result. Returns `tried` unchanged if it has a crash
-/// with the same major key. If both crashes are hangs, the result is a hang whose place is not
-/// known. Otherwise the earlier crash gets a short record: as the crash of the input if no later
-/// run has crashed, and in the field `other` if one has.
+/// with the same major key (hash that identifies a bug). If both crashes are hangs, the result is a
+/// hang whose place is not known. Otherwise the earlier crash gets a short record: as the crash of
+/// the input if no later run has crashed, and in the field `other` if one has.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {

@@ -172,8 +172,9 @@ where
 
     /// Submits an input whose run was stopped as a hang to the main process, which examines it; if
     /// the campaign is linked with other hosts, also sends the input to these. `stuck`: the
-    /// signatures that the run showed. `number`: the number that the worker gives the submission.
-    /// `first`: whether the worker has seen no hang at the same site in the program before.
+    /// signatures (hashes of the looping code) that the run showed. `number`: the number that the
+    /// worker gives the submission. `first`: whether the worker has seen no hang at the same site
+    /// in the program before.
     fn submit_hang(
         &mut self,
         input: &BytesInput,

@@ -16,11 +16,12 @@ use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
 /// Examinations of suspected hangs may take at most the fuzzing time of all workers together,
-/// divided by this number; the first [`MAX_FREE`] hangs at new sites are exempt.
+/// divided by this number; the first [`MAX_FREE`] hangs at new sites (places in the program) are
+/// exempt.
 const SHARE_DIVISOR: u32 = 32;
-/// Limit on examinations of suspected hangs without a signature after fuzzing: a further
-/// examination begins only if all such examinations have taken less than the fuzzing time of all
-/// workers divided by this number, or if there was none yet.
+/// Limit on examinations of suspected hangs without a signature (hash of the looping code) after
+/// fuzzing: a further examination begins only if all such examinations have taken less than the
+/// fuzzing time of all workers divided by this number, or if there was none yet.
 const INDISTINCT_DIVISOR: u32 = 8;
 /// Number of suspected hangs at new sites in the program that are examined however long the
 /// examinations take.
@@ -60,16 +61,17 @@ pub(super) struct ExaminedHang {
 }
 
 /// Examines suspected hangs one after the other on a thread; holds the suspected hangs that wait,
-/// and the signatures of known hangs.
+/// and the signatures (hashes of the looping code) of known hangs.
 pub(super) struct HangExaminer {
     target: Target,
     way: Way,
     waiting: VecDeque<SuspectedHang>,
-    /// The group of the hang with each known signature; `None` while a suspected hang with the
-    /// signature waits or is being examined.
+    /// The group of the hang with each known signature (hash of the looping code); `None` while a
+    /// suspected hang with the signature waits or is being examined.
     known: HashMap<Signature, Option<(Kind, Key)>>,
     /// Runs that were stopped as hangs and wait to be counted, because the group of their hang is
-    /// not known yet: each element is a signature of the hang, and the number of runs.
+    /// not known yet: each element is a signature (hash of the looping code) of the hang, and the
+    /// number of runs.
     pending_counts: Vec<(Signature, u64)>,
     thread: Option<ExaminerThread>,
     /// The suspected hang that the examining thread works on, and since when; `None` if the thread
@@ -79,8 +81,8 @@ pub(super) struct HangExaminer {
     spent: Duration,
     /// Number of suspected hangs so far at places in the program where none was seen before.
     first: u32,
-    /// Wall time that examinations of suspected hangs without a signature have taken so far; `None`
-    /// before the first one.
+    /// Wall time that examinations of suspected hangs without a signature (hash of the looping
+    /// code) have taken so far; `None` before the first one.
     indistinct: Option<Duration>,
 }
 
@@ -142,9 +144,9 @@ impl HangExaminer {
         known.next().copied()
     }
 
-    /// Returns the group of the hang with these `signatures`; the caller then counts `runs` runs in
-    /// it. If the group is not known yet, returns `None`, and stores the number of runs in the
-    /// examiner, to be counted when the group is known.
+    /// Returns the group of the hang with these `signatures` (hashes of the looping code); the
+    /// caller then counts `runs` runs in it. If the group is not known yet, returns `None`, and
+    /// stores the number of runs in the examiner, to be counted when the group is known.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
@@ -153,8 +155,9 @@ impl HangExaminer {
         group
     }
 
-    /// Removes the stored counts of runs that were stopped as hangs with one of the `signatures`,
-    /// because the group of the hang is now known; returns the number of these runs.
+    /// Removes the stored counts of runs that were stopped as hangs with one of the `signatures`
+    /// (hashes of the looping code), because the group of the hang is now known; returns the number
+    /// of these runs.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
@@ -162,18 +165,20 @@ impl HangExaminer {
     }
 
     /// Returns how many suspected hangs would still be examined if fuzzing ended now: the hang
-    /// under examination, each waiting hang that is the first at its site, and at most one waiting
-    /// hang without a signature, if examinations of hangs without a signature have taken less than
-    /// an eighth of `fuzzed`, the time that all workers together have fuzzed.
+    /// under examination, each waiting hang that is the first at its site (place in the program),
+    /// and at most one waiting hang without a signature (hash of the looping code), if examinations
+    /// of hangs without a signature have taken less than an eighth of `fuzzed`, the time that all
+    /// workers together have fuzzed.
     pub(super) fn pending(&self, fuzzed: Duration) -> usize {
         let first = self.waiting.iter().filter(|suspect| suspect.first);
         let next = self.next_indistinct(fuzzed);
         first.count() + usize::from(self.busy.is_some()) + usize::from(next.is_some())
     }
 
-    /// Returns the index, among the waiting suspected hangs, of the first one without a signature.
-    /// Returns `None` if there is none, or if examinations of hangs without a signature have taken
-    /// an eighth or more of `fuzzed`, the time that all workers together have fuzzed.
+    /// Returns the index, among the waiting suspected hangs, of the first one without a signature
+    /// (hash of the looping code). Returns `None` if there is none, or if examinations of hangs
+    /// without a signature have taken an eighth or more of `fuzzed`, the time that all workers
+    /// together have fuzzed.
     fn next_indistinct(&self, fuzzed: Duration) -> Option<usize> {
         let has_time = (self.indistinct).is_none_or(|spent| spent < fuzzed / INDISTINCT_DIVISOR);
         let mut waiting = self.waiting.iter();
@@ -224,9 +229,10 @@ impl HangExaminer {
             .collect()
     }
 
-    /// Ends the examining thread and drops the signatures of all known hangs, since the program was
-    /// rebuilt. Suspected hangs that wait stay in the queue, and are examined with the new build.
-    /// Returns the last examination if the thread has finished it; otherwise `None`.
+    /// Ends the examining thread and drops the signatures (hashes of the looping code) of all known
+    /// hangs, since the program was rebuilt. Suspected hangs that wait stay in the queue, and are
+    /// examined with the new build. Returns the last examination if the thread has finished it;
+    /// otherwise `None`.
     pub(super) fn reset(&mut self) -> Option<ExaminedHang> {
         let thread = self.thread.take();
         self.known.clear();
@@ -264,9 +270,9 @@ impl HangExaminer {
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
-    /// Records the group of the examined hang `done` for each of its signatures. If the examination
-    /// found no group, the signatures are forgotten instead, so that the next suspected hang that
-    /// has one of them is examined.
+    /// Records the group of the examined hang `done` for each of its signatures (hashes of the
+    /// looping code). If the examination found no group, the signatures are forgotten instead, so
+    /// that the next suspected hang that has one of them is examined.
     fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
@@ -391,8 +397,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Adds a suspected hang whose run has ended by itself to the corpus of the output directory,
-    /// if it was the first at its site and fuzzing is over. During fuzzing, the worker that
-    /// submitted it gets the verdict and runs it again.
+    /// if it was the first at its site (place in the program) and fuzzing is over. During fuzzing,
+    /// the worker that submitted it gets the verdict and runs it again.
     fn add_to_corpus(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {
             true => lock(self.session.store)

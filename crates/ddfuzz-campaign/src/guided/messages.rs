@@ -143,7 +143,7 @@ pub(super) struct JudgedHang {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum HangVerdict {
     /// The input hangs, or fails in another way, and belongs to the group with this kind and major
-    /// key.
+    /// key (hash that identifies a bug).
     Of(Kind, Key),
     /// The run of the input ends by itself within the full time limit.
     Ends,
@@ -216,7 +216,7 @@ pub(super) struct MainProcess {
     /// Number of the worker that has this connection, from 1.
     worker: usize,
     /// Number of the worker's runs since the last heartbeat that ended in each known group, by kind
-    /// and major key; the next heartbeat reports these numbers.
+    /// and major key (hash that identifies a bug); the next heartbeat reports these numbers.
     counts: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
 }
 

@@ -252,9 +252,9 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Counts `runs` runs that were stopped as hangs with one of these `signatures`: in the group
-    /// of the hang if it is known, otherwise in the examiner of hangs, which later adds them to the
-    /// group.
+    /// Counts `runs` runs that were stopped as hangs with one of these `signatures` (hashes of the
+    /// looping code): in the group of the hang if it is known, otherwise in the examiner of hangs,
+    /// which later adds them to the group.
     fn count_unclassified(
         &mut self,
         signatures: &[Signature],

@@ -29,7 +29,7 @@ use ddfuzz_triage::{Crash, Found, Key, Keys};
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// What the registry knows of a group to decide whether a further input of it is stored: the minor
-/// keys, and the sizes of stored and minimized inputs.
+/// keys (finer hashes of crashes), and the sizes of stored and minimized inputs.
 struct Group {
     major: Key,
     /// The stored minor keys of the group, by their first 12 hex digits: the whole key, and the
@@ -45,17 +45,18 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the size in bytes below which a further input with a known minor key is stored: the
-    /// larger of `least` (size of the smallest stored input with this key) and the size below which
-    /// an input is to be minimized. An input is to be minimized if it is smaller than all stored
-    /// inputs that are not minimized yet, and so small that it may give a smaller result than the
-    /// group has.
+    /// Returns the size in bytes below which a further input with a known minor key (finer hash of
+    /// crashes) is stored: the larger of `least` (size of the smallest stored input with this key)
+    /// and the size below which an input is to be minimized. An input is to be minimized if it is
+    /// smaller than all stored inputs that are not minimized yet, and so small that it may give a
+    /// smaller result than the group has.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
     }
 
-    /// Records that an input of `size` bytes with the minor key `minor` is now stored in the group.
+    /// Records that an input of `size` bytes with the minor key `minor` (finer hash of crashes) is
+    /// now stored in the group.
     fn add_input(&mut self, minor: &Key, size: u64) {
         let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
         *least = size.min(*least);
@@ -76,7 +77,8 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     groups: BTreeMap<GroupName, Group>,
     /// Id of the campaign whose runs the registry counts.
     campaign: String,
-    /// Number of runs of the campaign that ended in each group, by kind and major key.
+    /// Number of runs of the campaign that ended in each group, by kind and major key (hash that
+    /// identifies a bug).
     runs: BTreeMap<(Kind, Key), u64>,
     /// Groups whose numbers of runs have changed since they were last written to the output
     /// directory.

@@ -247,7 +247,7 @@ pub struct GroupMetadata {
     pub id: EntryId,
     /// Class of the solution's crash, such as a signal or a kind of sanitizer report.
     pub class: Class,
-    /// Major and minor key of the solution's crash.
+    /// Major and minor key (coarse and fine hash) of the solution's crash.
     pub keys: Keys,
 }
 

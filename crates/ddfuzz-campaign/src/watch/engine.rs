@@ -136,7 +136,8 @@ impl<'a> WatchEngine<'a> {
         Ok(engine)
     }
 
-    /// Returns the major and minor keys of the known crashes that reproduce each time.
+    /// Returns the major and minor keys (coarse and fine hashes) of the known crashes that
+    /// reproduce each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.registry.steady_keys()
     }
@@ -303,8 +304,8 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Commits the result of an examined input: counts it in its group, stores the input if the
-    /// group needs it, records the input in the journal of triage, and checks the conditions of
-    /// `--until`.
+    /// group needs it, records the input in the journal of triage (record of the inputs run), and
+    /// checks the conditions of `--until`.
     fn commit(&mut self, answer: &ExaminedInput) -> Result<(), CampaignError> {
         let (what, line) = self.registry.interpret(answer);
         let mut stored = None;
@@ -364,8 +365,9 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Saves the checkpoint and syncs the journal of triage if results were committed since the
-    /// last save. `ended`: whether the call of ddfuzz is complete, which is then recorded, too.
+    /// Saves the checkpoint and syncs the journal of triage (record of the inputs run) if results
+    /// were committed since the last save. `ended`: whether the call of ddfuzz is complete, which
+    /// is then recorded, too.
     fn save(&mut self, ended: bool) -> Result<(), CampaignError> {
         if self.unsaved || ended {
             self.with_space(|registry| registry.save(ended))?;

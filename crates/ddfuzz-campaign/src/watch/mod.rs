@@ -125,13 +125,13 @@ struct ExaminedInput {
 struct InputExaminer<'a> {
     settings: &'a Watching,
     stop: &'a AtomicBool,
-    /// Major and minor keys of crashes that need no full record: this thread has reported a full
-    /// record with these keys, or such a crash was known when the thread was started. Tasks come in
-    /// ascending order, so the earlier reports of a thread are counted and stored before its later
-    /// ones.
+    /// Major and minor keys (coarse and fine hashes) of crashes that need no full record: this
+    /// thread has reported a full record with these keys, or such a crash was known when the thread
+    /// was started. Tasks come in ascending order, so the earlier reports of a thread are counted
+    /// and stored before its later ones.
     known: HashSet<(Key, Key)>,
-    /// By major key of a group of crashes: size in bytes of the smallest crashing input that this
-    /// thread has reported with a full record.
+    /// By major key (hash that identifies a bug) of a group of crashes: size in bytes of the
+    /// smallest crashing input that this thread has reported with a full record.
     least: HashMap<Key, u64>,
     tasks: Receiver<Task>,
     answers: Sender<Result<ExaminedInput, ExecError>>,

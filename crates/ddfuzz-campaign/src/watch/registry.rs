@@ -25,8 +25,8 @@ pub(super) struct ContentRegistry<'a> {
     /// Hashes of the file contents that were run or are being run. The value is true if a search
     /// for memory leaks would show nothing more, because leaks were looked for or the run crashed.
     contents: HashMap<ContentHash, bool>,
-    /// Known crashes that reproduce each time, as the journal of triage has them, by their major
-    /// and minor keys.
+    /// Known crashes that reproduce each time, as the journal of triage (record of the inputs run)
+    /// has them, by their major and minor keys (coarse and fine hashes).
     crashes: HashMap<(Key, Key), CrashLine>,
     /// Size in bytes of the smallest input for which earlier calls have made a full crash record,
     /// by the major key (hash that identifies a bug) of its group.
@@ -77,8 +77,9 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Updates the registry after the program's file was replaced: keeps only what the journal of
-    /// triage records for the present build (the contents that were run with it, and their
-    /// crashes). A content that was handed out and is not in the journal is run again.
+    /// triage (record of the inputs run) records for the present build (the contents that were run
+    /// with it, and their crashes). A content that was handed out and is not in the journal is run
+    /// again.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.identity = identity(self.target)?;
         self.contents.clear();
@@ -104,8 +105,9 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Adds what `line` of the journal of triage says of a content, if the line was written for the
-    /// present build, arguments, environment and limits of the target; otherwise does nothing.
+    /// Adds what `line` of the journal of triage (record of the inputs run) says of a content, if
+    /// the line was written for the present build, arguments, environment and limits of the target;
+    /// otherwise does nothing.
     fn recall(&mut self, line: Triaged) {
         if line.target != self.identity {
             return;
@@ -122,7 +124,8 @@ impl<'a> ContentRegistry<'a> {
         }
     }
 
-    /// Returns the major and minor keys of known crashes that reproduce each time.
+    /// Returns the major and minor keys (coarse and fine hashes) of known crashes that reproduce
+    /// each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.crashes.keys().copied().collect()
     }
@@ -141,7 +144,8 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Converts the result of an examined input to two things: the classified run, which is to be
-    /// counted and stored (`None` if the input passed), and the line for the journal of triage.
+    /// counted and stored (`None` if the input passed), and the line for the journal of triage
+    /// (record of the inputs run).
     pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
@@ -183,10 +187,10 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Counts the finding `what` of an examined input in its group. Stores the input if its minor
-    /// key is new, among the first 16 of the group, or if it is a crash smaller than all stored
-    /// inputs of the group. If an earlier run of the input (in `answer`) has crashed in an unknown
-    /// group, first stores its crash as a flaky one. Returns the stored entry of `what`; `None` if
-    /// the input is not stored. After an error the call may be repeated.
+    /// key (finer hash of crashes) is new, among the first 16 of the group, or if it is a crash
+    /// smaller than all stored inputs of the group. If an earlier run of the input (in `answer`)
+    /// has crashed in an unknown group, first stores its crash as a flaky one. Returns the stored
+    /// entry of `what`; `None` if the input is not stored. After an error the call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,
@@ -218,9 +222,10 @@ impl<'a> ContentRegistry<'a> {
             .map(drop)
     }
 
-    /// Appends `line`, about an examined input, to the journal of triage, and counts the input as a
-    /// run. It is called after the finding is stored: if the call of ddfuzz is killed in between,
-    /// the next call runs the input again and stores it in the same place.
+    /// Appends `line`, about an examined input, to the journal of triage (record of the inputs
+    /// run), and counts the input as a run. It is called after the finding is stored: if the call
+    /// of ddfuzz is killed in between, the next call runs the input again and stores it in the same
+    /// place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;
         self.campaign.checkpoint.next += 1;
@@ -235,8 +240,8 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Saves the watch's counts of runs and syncs the journal of triage. `ended`: whether also to
-    /// record that the call of ddfuzz is complete.
+    /// Saves the watch's counts of runs and syncs the journal of triage (record of the inputs run).
+    /// `ended`: whether also to record that the call of ddfuzz is complete.
     pub(super) fn save(&mut self, ended: bool) -> Result<(), StoreError> {
         self.journal.sync()?;
         match ended {
