@@ -332,8 +332,8 @@ pub(crate) struct Checkpoint {
     /// Number of the first run of the campaign that is not committed (counted, and its finding
     /// stored) yet.
     pub(crate) next: u64,
-    /// Number of the run of the campaign from which runs are counted for `--runs`; several calls of
-    /// ddfuzz may continue one count.
+    /// Number of the first run of the campaign that counts for the present `--runs`; several calls
+    /// of ddfuzz may continue one count.
     pub(crate) count_start: u64,
     /// Number of the first run that `--runs` no longer includes, counted from the start of the
     /// campaign. `None` if all runs that `--runs` asks for are complete, or their number is not

@@ -88,7 +88,7 @@ pub enum CampaignError {
         read_from(paths)
     )]
     MissingSeeds {
-        /// Paths from which the seeds were read when the campaign began; empty if not recorded.
+        /// Paths that the seeds were read from when the campaign began; empty if not recorded.
         paths: Vec<PathBuf>,
     },
     /// `ddfuzz watch` (which stores the findings of another fuzzer) is asked to continue a campaign

@@ -151,7 +151,7 @@ fn show_result(
 }
 
 /// Returns true if the entry `id` was found on another target than that of `minimizing`. Its crash
-/// then does not count as flaky if runs of the latter target do not show it.
+/// then does not count as flaky, even if runs of the target of `minimizing` do not show it.
 fn is_foreign(reader: &Reader, minimizing: &Minimizing, id: &EntryId) -> Result<bool, StoreError> {
     let finders = Finders::of_target(reader, &minimizing.target)?;
     let entry = reader.entry(id)?;

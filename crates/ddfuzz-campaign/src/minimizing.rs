@@ -28,8 +28,7 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 
-/// Greatest number of candidates that are run to find an input with the minor key (finer hash) of
-/// the original crash.
+/// Greatest number of candidates run to find an input with the original minor key (finer hash).
 const MAX_CANDIDATES: u64 = 256;
 
 /// Before a minimization replaces the files of an earlier one, its input is run up to this many
@@ -79,26 +78,22 @@ pub struct Minimizing {
     pub variants: Variants,
 }
 
-/// How many minor keys (finer hashes of crashes) of a group are minimized separately, in addition
-/// to the group's first one: two bugs behind one helper function share a group, and differ by the
-/// minor key.
+/// How many minor keys (finer crash hashes) of a group are minimized in addition to its first one:
+/// two bugs behind one helper function share a group, and differ by the minor key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variants {
-    /// Only the group's first minor key (finer hash of crashes) is minimized.
+    /// Only the group's first minor key (finer crash hash) is minimized.
     #[default]
     None,
-    /// At most [`Variants::MOST`] further minor keys (finer hashes of crashes) are minimized in
-    /// each group; none if a sanitizer has reported the crash, since its report already puts such
-    /// bugs into different groups.
+    /// At most [`Variants::MOST`] further minor keys (finer crash hashes) in each group; none for
+    /// reports of sanitizers, since these already put such bugs into different groups.
     Plain,
-    /// At most this number of further minor keys (finer hashes of crashes) are minimized in each
-    /// group.
+    /// At most this number of further minor keys (finer crash hashes) are minimized in each group.
     Most(usize),
 }
 
 impl Variants {
-    /// Number of further minor keys (finer hashes of crashes) of a group that are minimized by
-    /// default.
+    /// Default number of further minor keys (finer crash hashes) of a group that are minimized.
     pub const MOST: usize = 3;
 
     /// Returns how many further minor keys (finer hashes of crashes), in addition to the first one,
@@ -161,9 +156,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns these settings for minimizing `crash`. If `crash` records its own target, because a
-    /// study of many programs has found it, this target and its way of execution replace those of
-    /// the settings.
+    /// Returns these settings for minimizing `crash`, with the target and way of execution that
+    /// `crash` records if a study of many programs has found it.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -371,8 +365,7 @@ impl Minimizing {
     }
 
     /// Minimizes an entry and records the result, as [`Minimizing::entry`] does, with `options`,
-    /// whose callbacks for reductions and slips (candidates with another crash) are replaced by its
-    /// own.
+    /// but with its own callbacks for reductions and slips (candidates with another crash).
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -465,10 +458,9 @@ impl Minimizing {
         Err(MinimizeError::NotFailing { last, tries })
     }
 
-    /// Records the result of a minimization of the entry `id`: writes the reproducer, the script
-    /// and the outcome. Before this, stores up to two further entries: the result, if its minor key
-    /// (finer hash of crashes) differs from that of the input, and the result of an earlier
-    /// minimization, if it is smaller.
+    /// Records the result of minimizing the entry `id`: writes the reproducer, the script and the
+    /// outcome. Before this, stores the result as a further entry if its minor key (finer hash)
+    /// differs from the input's, and also the result of an earlier minimization if it is smaller.
     pub(crate) fn record_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -507,10 +499,9 @@ impl Minimizing {
         }))
     }
 
-    /// Stores further entries if the result of minimizing `entry` crashes with another minor key
-    /// (finer hash of crashes) than the entry's input: the result itself, and an input with the
-    /// original minor key, if such an input is found. Does nothing if no variants are wanted, or
-    /// for hangs and memory blow-ups.
+    /// Stores further entries if the result of minimizing `entry` has another minor key (finer
+    /// hash) than its input: the result, and an input with the original minor key, if one is found.
+    /// Does nothing for hangs and memory blow-ups, or if no variants are wanted.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -575,10 +566,9 @@ impl Minimizing {
     }
 
     /// Makes the callback that stores the slips of a minimization (candidates that show another
-    /// crash): one slip for each major and minor key (coarse and fine hash), even if the output
-    /// directory already has the crash, so that the stored slips do not depend on the time.
-    /// `minimized`: the crash that is minimized, whose campaign and program are recorded for the
-    /// slips.
+    /// crash): one for each major and minor key (coarse and fine hash), even if the output
+    /// directory already has the crash, so that the stored slips do not depend on the time. Slips
+    /// get the campaign and program of `minimized`, the crash that is minimized.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,

@@ -218,8 +218,8 @@ pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), Camp
 }
 
 /// Tells the store which build of the program of `target` runs from now on, for a call that stores
-/// crashes without checking the groups with this build. If another build was recorded last, the
-/// crashes of the call do not count as evidence of how that build behaves.
+/// crashes without checking the groups with this build. If it differs from the last recorded build,
+/// the crashes of the call say nothing about the recorded build.
 ///
 /// # Errors
 /// When the program cannot be read.

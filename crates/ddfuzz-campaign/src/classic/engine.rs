@@ -1,5 +1,5 @@
-//! The loop of a classic campaign: starts the workers, commits what they report in the order of the
-//! runs, has groups minimized, and decides when the call ends.
+//! The loop of a classic campaign: starts the workers, commits what they report (counts runs and
+//! stores findings) in the order of the runs, has groups minimized, and decides when the call ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Mutex;
@@ -530,10 +530,10 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes, after fuzzing, one entry after the other until no group has any left, since a
-    /// minimization may find further groups by chance. Last, smaller inputs that were met by chance
-    /// during minimizations are stored and minimized. Which entry is next does not depend on what
-    /// an earlier call of ddfuzz had queued.
+    /// Minimizes, after fuzzing, one entry after the other until no group has an entry to minimize;
+    /// each minimization may find further groups. Last, stores and minimizes smaller inputs that
+    /// were met by chance during minimizations. Which entry is next does not depend on what an
+    /// earlier call of ddfuzz had queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
         let mut slipped = SlippedInputs::default();

@@ -233,9 +233,9 @@ fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError
 /// length in bytes. Short inputs are drawn more often, since a megabyte takes as long as a thousand
 /// short inputs.
 const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
-/// Chooses, by a random byte, the range from which the length of an input is drawn: the shortest
-/// range if the byte is below the first number, the middle one if it is below the second, else the
-/// longest.
+/// Two bounds with which a random byte chooses the range that the length of an input is drawn from:
+/// the shortest range below the first bound, otherwise the middle one below the second bound,
+/// otherwise the longest.
 const SHARES: [u8; 2] = [160, 236];
 
 /// The name of the input of a run; the input can be built again from its name.

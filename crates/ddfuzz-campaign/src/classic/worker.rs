@@ -58,7 +58,7 @@ pub(super) struct Worker<'a> {
 impl Worker<'_> {
     /// Makes the up to 16 runs of the chunk that begins with run `first`, and returns their
     /// results. If the worker is stopped meanwhile, returns the runs made so far; the engine then
-    /// commits no later chunk.
+    /// counts no later chunk.
     pub(super) fn run_chunk(&mut self, first: u64) -> Result<Chunk, ExecError> {
         let count = CHUNK.min(self.shared.end - first);
         let mut chunk = Chunk {

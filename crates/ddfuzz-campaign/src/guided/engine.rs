@@ -40,9 +40,8 @@ const RECORD_FILE: &str = "ddfuzz.json";
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Minimum time that workers have to end after fuzzing, since a run may have to time out first; not
-/// used if the time limit of the whole call of ddfuzz has passed. Also the time that workers have
-/// to start.
+/// Minimum time that workers have to end after fuzzing (a run may have to time out first), unless
+/// the time of the whole call of ddfuzz is over; also the time that workers have to start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Minimum time that workers have to end after fuzzing, if the time limit of the whole call of
 /// ddfuzz has passed already.
@@ -227,8 +226,7 @@ impl<'a> GuidedEngine<'a> {
     }
 
     /// Links this campaign's LibAFL broker, which listens at `port`, to the broker of another host
-    /// at `other`. If the link fails, records the error, which ends the campaign, and returns
-    /// `None`.
+    /// at `other`. On failure, records the error, which ends the campaign, and returns `None`.
     pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<BrokerLink> {
         match broker_link::join(other, port, self.note.clone()) {
             Ok(link) => {

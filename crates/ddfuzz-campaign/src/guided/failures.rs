@@ -16,8 +16,8 @@ const HANG_DIVISOR: u32 = 16;
 const CRASH_DIVISOR: u32 = 8;
 /// Time that failing runs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
-/// Maximum number of changes with which mutants failed that are remembered for one corpus input. A
-/// change is the first byte in which a mutant differs from the input.
+/// Maximum number of changes that are remembered for one corpus input because mutants with them
+/// failed. A change is the first byte in which a mutant differs from the input.
 const MAX_CHANGES: usize = 256;
 /// A mutant counts as likely to fail if at least one in this number of the mutants of the same
 /// corpus entry with the same first differing byte has failed. Likely failures are discarded while

@@ -65,11 +65,11 @@ impl Group {
 
 /// A [`CrashSink`] for the process that owns the output directory.
 ///
-/// It stores the first input of each minor key (at most 16 keys of a group), and each input that is
-/// smaller than all stored inputs of its key, or so small that minimizing it may give a smaller
-/// result than the group has. It counts runs in memory, and writes the counts every 2 seconds, in
-/// [`GroupRegistry::flush`] and when it is dropped: a process that is killed loses the counts of
-/// some seconds, and nothing else.
+/// It stores the first input of each minor key (finer hash of crashes; at most 16 keys of a group),
+/// and each input that is smaller than all stored inputs of its key, or so small that minimizing it
+/// may give a smaller result than the group has. It counts runs in memory, and writes the counts
+/// every 2 seconds, in [`GroupRegistry::flush`] and when it is dropped: a process that is killed
+/// loses the counts of some seconds, and nothing else.
 pub struct GroupRegistry<S: RunCounter = Store> {
     writer: S,
     muted: KnownGroups,
@@ -246,8 +246,8 @@ impl<S: RunCounter> GroupRegistry<S> {
     }
 
     /// Checks whether an input of `size` bytes with these keys is to be stored. True if its group
-    /// is new, if its minor key is new and one of the first 16 of the group, or if the input is
-    /// smaller than [`Group::size_limit`] says; otherwise false.
+    /// is new, if its minor key (finer hash of crashes) is new and one of the first 16 of the
+    /// group, or if the input is smaller than [`Group::size_limit`] says; otherwise false.
     fn stores(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
         let Some(group) = self.groups.get(&(kind, keys.major.short())) else {
             return true;

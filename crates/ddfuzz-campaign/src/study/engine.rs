@@ -112,8 +112,8 @@ pub(super) struct StudyEngine<'a> {
     pub(super) fuzzed: Duration,
     /// Ways of execution (such as a fork server) in which utilities were run so far, each once.
     pub(super) ways: Vec<Way>,
-    /// Entries (stored findings) whose programs could not be started for minimization; this call of
-    /// ddfuzz does not try them again.
+    /// Entries (stored findings) whose programs could not be run, or whose crash did not happen
+    /// again, when they were to be minimized; this call of ddfuzz does not try them again.
     pub(super) not_started: HashSet<EntryId>,
     /// Number of findings of this call that were not stored because the disk was full.
     pub(super) unstored: u64,

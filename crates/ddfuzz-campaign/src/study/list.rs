@@ -246,8 +246,8 @@ fn first_word(text: &str) -> (&str, &str) {
 
 /// Splits a line of a list at the square brackets that hold the options to choose from; returns the
 /// text before, between and behind the brackets. Without brackets, the whole line is the text
-/// behind them, so that options added by a directive come before all arguments. Fails if there is
-/// more than one pair of brackets.
+/// behind them, so that options added by a directive come before all arguments. Fails if the line
+/// has brackets, but not exactly one pair.
 fn split_pool(text: &str) -> Result<(&str, &str, &str), String> {
     let counts = (text.matches('[').count(), text.matches(']').count());
     if counts == (0, 0) {

@@ -133,8 +133,8 @@ impl StudyEngine<'_> {
     }
 
     /// Returns the value of `result` as `Some`, or its error. But if the error says that the
-    /// program of the entry `id` can no longer be run, tells the user once and returns `Ok(None)`,
-    /// so that other entries are still minimized.
+    /// program of the entry `id` cannot be run any more, or that its crash does not happen again,
+    /// tells the user once and returns `Ok(None)`, so that other entries are still minimized.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,

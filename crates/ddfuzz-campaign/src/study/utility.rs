@@ -87,8 +87,8 @@ pub struct Invocation {
     /// Arguments with which the utility is always called. `@@` stands for the path of the input
     /// file.
     pub args: Vec<OsString>,
-    /// The pool of options, each of one or more words, of which a random selection is added to the
-    /// arguments.
+    /// The pool of options, each of one or more words; a random selection of the options is added
+    /// to the arguments.
     pub pool: Vec<Vec<OsString>>,
     /// Index in `args` at which the options drawn from the pool are inserted.
     pub pool_at: usize,
@@ -236,7 +236,7 @@ pub struct RequestedUtilities {
     /// Names or paths of the utilities that the user selects; if both `names` and `packages` are
     /// empty, all utilities of the list are selected.
     pub names: Vec<String>,
-    /// Debian packages of which the user selects all programs.
+    /// Debian packages; the user selects all programs of each.
     pub packages: Vec<String>,
     /// Whether all programs of installed packages are selected, also those in no list.
     pub unlisted: bool,

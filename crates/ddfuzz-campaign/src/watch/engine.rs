@@ -243,7 +243,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Returns true if all files found so far are examined and their results are counted and
-    /// stored; else false.
+    /// stored; otherwise false.
     fn is_idle(&self) -> bool {
         self.files.left() == 0 && self.files.open() == 0
     }
@@ -492,8 +492,8 @@ struct MinimizeQueue {
     /// Whether the last search of the output directory found no more entries to minimize, and
     /// nothing was stored or minimized since.
     exhausted: bool,
-    /// Slips: inputs with crashes of other groups that minimizations have met by chance. They are
-    /// stored when no other entry is left to minimize.
+    /// Slips: inputs that crashed in other groups during minimizations. They are stored when no
+    /// entry remains to be minimized.
     slipped: SlippedInputs,
 }
 

@@ -275,7 +275,7 @@ pub trait Producer {
     }
 }
 
-/// A [`Producer`] for fuzzers that somebody else has started, of which only the files are known.
+/// A [`Producer`] for fuzzers that ddfuzz has not started; it knows only the files that they drop.
 #[derive(Clone, Copy, Debug)]
 pub struct Others(
     /// The answer that each [`Producer::poll`] gives: with [`Producing::Ended`], only the files

@@ -42,7 +42,7 @@ pub(super) struct SearchResult {
     pub(super) moving: Vec<PathBuf>,
     /// Notes to the user on paths that do not exist or cannot be searched, each once.
     pub(super) notes: Vec<String>,
-    /// Number of existing paths that could not be searched, about each of which `notes` has a note.
+    /// Number of existing paths that could not be searched; `notes` has a note about each.
     pub(super) unread: u64,
 }
 
