@@ -303,8 +303,8 @@ pub(crate) struct SuspectClassifier {
 }
 
 impl SuspectClassifier {
-    /// Creates a classifier of suspects: inputs whose runs did not pass. It runs them again on
-    /// `target`, in the way `way`.
+    /// Creates a classifier of suspects (inputs whose runs did not pass), which runs them again on
+    /// `target`, with the way of execution `way`.
     pub(crate) fn new(target: &Target, way: Way) -> Result<SuspectClassifier, CampaignError> {
         Ok(SuspectClassifier {
             triager: Triager::of_target(target, way)?,

@@ -91,12 +91,12 @@ pub enum CampaignError {
         /// Paths that the seeds were read from when the campaign began; empty if not recorded.
         paths: Vec<PathBuf>,
     },
-    /// `ddfuzz watch` (which stores the findings of another fuzzer) is asked to continue a campaign
-    /// that makes its own inputs.
+    /// A call that stores the findings of another fuzzer (such as `ddfuzz watch`) is asked to
+    /// continue a campaign that makes its own inputs.
     #[error("the last campaign in the output directory made its inputs by ddfuzz's own engine")]
     NoWatch,
-    /// A call that makes inputs with ddfuzz's own engine is asked to continue a campaign of `ddfuzz
-    /// watch`, which stores the findings of another fuzzer.
+    /// A call that makes inputs with ddfuzz's own engine (such as `ddfuzz run`) is asked to
+    /// continue a campaign that stores the findings of another fuzzer.
     #[error("the last campaign in the output directory filed the findings of another fuzzer")]
     NoRun,
     /// The campaign is resumed with other dictionaries than it began with.

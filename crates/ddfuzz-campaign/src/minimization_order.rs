@@ -634,7 +634,8 @@ fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, 
     Ok(reached.is_larger_than(size) && !entries.iter().any(waits))
 }
 
-/// Returns the utility of an entry; `None` unless a study of many utilities has found it.
+/// Returns the utility (system program) in whose runs a study has found an entry; `None` if no
+/// study has found it.
 fn utility(entry: &Entry) -> Option<&str> {
     entry.crash.of.as_ref().map(|of| of.utility.as_str())
 }

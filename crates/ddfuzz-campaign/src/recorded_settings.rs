@@ -34,7 +34,7 @@ pub struct RecordedSettings {
     /// mutations use no structure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutated_structure: Option<String>,
-    /// Whether the user has set the time limit of a run, so that none is learned.
+    /// Whether the user has set the time limit of a run, so that no limit is learned.
     #[serde(default)]
     pub has_time_limit: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -27,8 +27,8 @@ const MAX_HANDSHAKE: u32 = 1 << 16;
 /// Size in bytes of the length field in front of each message between brokers.
 const LENGTH: usize = 4;
 
-/// The connections of a link between two brokers: to the other host's broker and to ours, in this
-/// order.
+/// The connections of a link between two brokers: to the other host's broker and to this campaign's
+/// broker, in this order.
 type Connections = (TcpStream, TcpStream);
 
 /// A link between the LibAFL broker of this campaign and a broker on another host; dropping it

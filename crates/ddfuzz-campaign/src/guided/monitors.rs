@@ -208,7 +208,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Replaces the metrics page for Prometheus by `text`; the first call starts the thread that
+    /// Replaces the metrics page for Prometheus with `text`; the first call starts the thread that
     /// serves it.
     fn publish(&mut self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;

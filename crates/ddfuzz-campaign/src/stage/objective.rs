@@ -55,8 +55,8 @@ pub struct GroupObjective<D> {
 }
 
 impl<D: CrashSink> GroupObjective<D> {
-    /// Creates an objective that submits crashes to `sink`, and classifies runs of `target` in the
-    /// way `way`.
+    /// Creates an objective that submits crashes to `sink`, and classifies runs of `target` with
+    /// the way of execution `way`.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.

@@ -68,8 +68,8 @@ impl TimeBudget {
         self.unlimited = true;
     }
 
-    /// Adds to the budget the share that it earns of the time since the last call; overspent time
-    /// is repaid first. `now` is the time since the budget was made.
+    /// Adds to the budget its share of the time since the last call; overspent time is repaid
+    /// first. `now` is the time since the budget was made.
     pub(super) fn pass(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.now);
         self.now = self.now.max(now);

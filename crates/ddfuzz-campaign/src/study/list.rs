@@ -76,11 +76,11 @@ impl List {
         List::parse("debian", DEBIAN)
     }
 
-    /// Parses the text of a list of utilities called `name`. A line is `stdin|file|cp
-    /// NAME|two_files|pty UTILITY [OPTION …] ARGUMENT …`, a comment (`// …`), a directive for the
-    /// lines after it (`//: …`), or empty. The square brackets are part of the line: they hold the
-    /// options to choose from. They may be missing, and arguments may also precede them. Invalid
-    /// lines, and lines that [`deny`] refuses, are stored in [`List::skipped`].
+    /// Parses the text of a list of utilities called `name`. A line is
+    /// `stdin|file|cp NAME|two_files|pty UTILITY [OPTION …] ARGUMENT …`, a comment (`// …`), a
+    /// directive for the lines after it (`//: …`), or empty. The square brackets are part of the
+    /// line: they hold the options to choose from. They may be missing, and arguments may also
+    /// precede them. Invalid lines, and lines that [`deny`] refuses, are in [`List::skipped`].
     pub fn parse(name: &str, text: &str) -> List {
         let mut list = List {
             name: name.to_owned(),

@@ -250,8 +250,8 @@ pub struct RequestedUtilities {
 
 impl RequestedUtilities {
     /// Returns this request, completed with `was`, the request of an earlier call: each part that
-    /// is empty in this request is taken from `was`. Names, packages and `unlisted` together count
-    /// as one part, which is empty only if all three are not given.
+    /// is empty in this request is taken from `was`. Names, packages and `unlisted` are one part:
+    /// they are taken from `was` only if this request gives none of them.
     pub fn or(mut self, was: RequestedUtilities) -> RequestedUtilities {
         if self.names.is_empty() && self.packages.is_empty() && !self.unlisted {
             (self.names, self.packages) = (was.names, was.packages);
