@@ -198,9 +198,10 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, Sto
 }
 
 /// Records the present build of the program of `target` as its first build, so that a later call
-/// notices when the program was rebuilt. Records nothing if a build of the program is recorded
-/// already, or if a group was found on the target, since its crashes may come from another build.
-/// In every case tells the store which build runs ([`note_running_build`]).
+/// notices when the program was rebuilt. Records nothing if no campaign is on the target, if a
+/// build of its program is recorded already, or if a group was found on the target, since its
+/// crashes may come from another build. In every case tells the store which build runs
+/// ([`note_running_build`]).
 ///
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.

@@ -160,9 +160,8 @@ impl StudyEngine<'_> {
     }
 
     /// Commits, when all workers have ended, the chunks that still wait because chunks of earlier
-    /// runs are missing, and counts the missing runs as skipped. Does nothing unless a time limit
-    /// ended the runs: the waiting chunks are then dropped, and the next call of ddfuzz repeats
-    /// their runs.
+    /// runs are missing, and counts the missing runs as skipped. If no time limit ended the runs,
+    /// drops the waiting chunks instead; the next call of ddfuzz repeats their runs.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
