@@ -1,6 +1,6 @@
 //! The state of a campaign: which groups are known and how many runs ended in each.
-//! [`CampaignState`] commits findings in the order of their runs and stores the inputs that are
-//! worth it; [`Checkpoint`] (`state.json`) carries the counts from one call to the next.
+//! [`CampaignState`] commits findings in the order of their runs and stores the inputs that their
+//! groups need; [`Checkpoint`] (`state.json`) carries the counts from one call to the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
@@ -17,8 +17,8 @@ use ddfuzz_store::{Entry, EntryId, Kind, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
 /// Maximum number of minor keys (finer hashes of crashes) of one group for which an input is stored
-/// because the minor key is new. In a group with so many, only crashes are stored that are smaller
-/// than all stored inputs of the group.
+/// because the minor key is new. When a group has reached this number, a crash is only stored if it
+/// is smaller than all stored inputs of the group.
 pub(crate) const MAX_MINORS: usize = 16;
 
 /// The result of committing a finding (a run that did not pass) whose input was stored: the id of
@@ -30,7 +30,7 @@ pub(crate) struct Stored {
 }
 
 /// The minor keys (finer hashes of crashes) of the stored inputs of one group, and the size of the
-/// smallest of these inputs. Inputs that only a minimization has met are not counted.
+/// smallest of these inputs. Inputs that were found only during a minimization are not included.
 #[derive(Debug, Default)]
 struct StoredInputs {
     minors: HashSet<String>,
@@ -44,9 +44,9 @@ impl StoredInputs {
         self.least = Some(self.least.map_or(size, |least| size.min(least)));
     }
 
-    /// Checks whether an input of `size` bytes is to be stored: true if its minor key `minor` is
-    /// new and the group has fewer than [`MAX_MINORS`] stored ones, and true for a crash smaller
-    /// than all stored inputs of its group.
+    /// Checks whether an input of `size` bytes is to be stored: true if its minor key `minor`
+    /// (finer hash of crashes) is new and the group has fewer than [`MAX_MINORS`] stored ones, and
+    /// true for a crash smaller than all stored inputs of its group.
     fn needs(&self, kind: Kind, minor: &str, size: u64) -> bool {
         let first = !self.minors.contains(minor) && self.minors.len() < MAX_MINORS;
         first || kind == Kind::Crash && self.least.is_none_or(|least| size < least)
@@ -72,15 +72,16 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
 }
 
 /// The groups in a campaign's output directory, as read when the directory is opened: the stored
-/// inputs of those that were found on the campaign's target, and the major keys of all groups of
-/// crashes and of those that were found on other targets only.
+/// inputs that were found on the campaign's target, the major keys (hashes that identify bugs) of
+/// all groups of crashes, and the major keys of the groups of crashes that were found only on other
+/// targets.
 #[derive(Default)]
 struct StoredGroups {
-    /// The stored inputs of each group that were found on the campaign's target.
+    /// For each group, the stored inputs that were found on the campaign's target.
     founded: HashMap<GroupName, StoredInputs>,
     /// Major keys (12 hex digits) of all groups of crashes.
     crashes: BTreeSet<String>,
-    /// Major keys (12 hex digits) of the groups of crashes that were found on other targets only.
+    /// Major keys (12 hex digits) of the groups of crashes that were found only on other targets.
     foreign: HashSet<String>,
 }
 
@@ -135,13 +136,13 @@ impl StoredGroups {
 pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     name: String,
-    /// Whether the campaign is the output directory's own (current) one; only that has a checkpoint
-    /// there (`state.json`).
+    /// Whether this is the current campaign of the output directory, the only one whose checkpoint
+    /// (`state.json`) the directory has.
     is_current: bool,
     pub(crate) checkpoint: Checkpoint,
     /// The stored inputs of each group that has a founder (first finding), from a run of this
-    /// campaign or from before it. A group that was only met by chance while another group was
-    /// minimized is missing, since a run may still find its founder.
+    /// campaign or from an earlier one. A group that was found only during the minimization of
+    /// another group is missing, since a run may still find its founder.
     founded: HashMap<GroupName, StoredInputs>,
     /// For each group, by kind and major key (12 hex digits): the number of runs that this process
     /// has last written to the group's record, so that an unchanged number is not written again.
@@ -151,10 +152,10 @@ pub(crate) struct CampaignState<'a> {
 
 impl<'a> CampaignState<'a> {
     /// Creates the state of a campaign from the checkpoint and the stored groups of the output
-    /// directory. Only inputs that were found on the campaign's target count as stored. If no call
-    /// of ddfuzz on this campaign is unfinished (in the first call, and after a completed one), all
-    /// groups of crashes that exist count as known. The checkpoint of the directory is read only if
-    /// `campaign` is the directory's own; another campaign, such as a cleanup, has none.
+    /// directory. Only inputs that were found on the campaign's target count as stored. In the
+    /// first call of ddfuzz on this campaign, and after a completed one, all existing groups of
+    /// crashes count as known. The checkpoint is read only if `campaign` is the directory's current
+    /// campaign; another one, such as a corpus cleanup, has none.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
@@ -195,8 +196,8 @@ impl<'a> CampaignState<'a> {
         })
     }
 
-    /// Forgets the stored inputs of the groups `gone` (kind and major key, 12 hex digits), which do
-    /// not fail any more in the new build of the program. The next input that fails in one of these
+    /// Forgets the stored inputs of the groups `gone` (kind and major key, 12 hex digits), which no
+    /// longer fail with the new build of the program. The next input that fails in one of these
     /// groups is then stored.
     pub(crate) fn forget(&mut self, gone: &HashSet<(Kind, String)>) {
         let is_gone = |kind, major: &String| gone.contains(&(kind, major.clone()));
@@ -208,8 +209,9 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Commits a finding (a run that did not pass): counts it in its group, and stores its input if
-    /// its minor key is new and one of the first 16 of the group, or if it is a crash smaller than
-    /// all stored inputs of the group. Returns the new entry if the input is stored, else `None`.
+    /// its minor key (finer hash of crashes) is new and one of the first 16 of the group, or if it
+    /// is a crash smaller than all stored inputs of the group. Returns the new entry; `None` if the
+    /// input is not stored.
     pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
         let found = Found::Run {
             campaign: self.name.clone(),
@@ -220,9 +222,9 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Commits the finding `what`, which `input` has shown; `found` says how (by a run, a file or a
-    /// minimization). Counts it in its group. Stores the input if its minor key is new and one of
-    /// the first 16 of the group, or if it is a crash smaller than all stored inputs of the group.
-    /// Returns the new entry if the input is stored, else `None`.
+    /// minimization). Counts it in its group. Stores the input if its minor key (finer hash of
+    /// crashes) is new and one of the first 16 of the group, or if it is a crash smaller than all
+    /// stored inputs of the group. Returns the new entry; `None` if the input is not stored.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -292,8 +294,8 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Returns the entries to minimize next, the most urgent first, at most one of each group.
-    /// `variants`: how many further minor keys of a group are minimized. `last`: whether entries
-    /// are included that are minimized after all others, such as hangs
+    /// `variants`: how many further minor keys (finer hashes of crashes) of a group are minimized.
+    /// `last`: whether to include entries that are minimized after all others, such as hangs
     /// ([`minimization_order::pending`]).
     pub(crate) fn pending(
         &self,
@@ -304,16 +306,16 @@ impl<'a> CampaignState<'a> {
         minimization_order::pending(&reader, &self.finders()?, variants, last)
     }
 
-    /// Returns which failures of the output directory were found on the campaign's target, and
-    /// which of its groups are gone with the last build.
+    /// Returns which failures in the output directory were found on the campaign's target, and
+    /// which of their groups no longer fail with the last build of the program.
     pub(crate) fn finders(&self) -> Result<Finders, StoreError> {
         let store = lock(self.store);
         Finders::of_campaign(store.reader(), store.campaigns(), &self.name)
     }
 
     /// Returns the number of new groups of crashes: those that did not exist before the campaign,
-    /// were not reported by an earlier call of ddfuzz, and for whose major key `muted` returns
-    /// false.
+    /// that no earlier call of ddfuzz has reported, and for whose major key (hash that identifies a
+    /// bug) `muted` returns false.
     pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let majors = groups.iter().map(|group| group.record.major);
@@ -330,11 +332,12 @@ pub(crate) struct Checkpoint {
     /// Number of the first run of the campaign that is not committed (counted, and its finding
     /// stored) yet.
     pub(crate) next: u64,
-    /// Number of the run of the campaign from which runs are counted for `--runs`; several calls of
-    /// ddfuzz may continue one count.
+    /// Number of the first run of the campaign that counts for the present `--runs`; several calls
+    /// of ddfuzz may continue one count.
     pub(crate) count_start: u64,
-    /// Number of the run before which `--runs` ends, counted from the start of the campaign. `None`
-    /// if all its runs are complete, or their number is not limited.
+    /// Number of the first run that `--runs` no longer includes, counted from the start of the
+    /// campaign. `None` if all runs that `--runs` asks for are complete, or their number is not
+    /// limited.
     pub(crate) goal: Option<u64>,
     /// For each group, by kind and major key (12 hex digits): the number of runs that ended in it.
     /// Only committed runs count: those that are counted and whose findings are stored.
@@ -374,10 +377,10 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins to count runs for `--runs`, of which `runs` are to be made (`None`: no limit). If an
-    /// earlier count with the same limit is unfinished, continues that one. So a campaign that was
-    /// killed and resumed makes the same runs as an uninterrupted one, and calls the same groups
-    /// new.
+    /// Begins a count of runs for `--runs`, which asks for `runs` runs (`None`: no limit). If an
+    /// earlier count with the same limit is unfinished, continues the earlier count. So a campaign
+    /// that was killed and resumed makes the same runs as an uninterrupted one, and reports the
+    /// same groups as new.
     pub(crate) fn begin_count(&mut self, runs: Option<u64>) {
         let unfinished = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)
@@ -409,9 +412,9 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs that crashed in a group that is already known: one of
-    /// `known_before`, or one for whose major key `is_known` returns true. Counts the runs from
-    /// number `count_start` on, with which the count for the option `--runs` began.
+    /// Returns the number of runs that crashed in a known group: one in `known_before`, or one for
+    /// whose major key (hash that identifies a bug) `is_known` returns true. Counts only the runs
+    /// from number `count_start` on, where the present count of runs for `--runs` began.
     pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes

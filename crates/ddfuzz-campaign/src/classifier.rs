@@ -40,15 +40,15 @@ impl LazyTriager {
 pub(crate) struct RunClassifier {
     triager: LazyTriager,
     crash_exit: Option<i32>,
-    /// Minor keys of which this worker has reported a full crash record. The worker reports its
-    /// runs in ascending order, so a reader of its reports has that record before any later run
-    /// with the key.
+    /// Minor keys (finer hashes of crashes) with which this worker has reported a full crash
+    /// record. The worker reports its runs in ascending order, so a reader of its reports gets the
+    /// full record before any later run with the same key.
     reported: HashSet<Key>,
     /// Size in bytes of the smallest input that was reported with a full crash record, by the major
-    /// key of its group of crashes.
+    /// key (hash that identifies a bug) of its group of crashes.
     least: HashMap<Key, u64>,
-    /// Whether every hang is reported with a full crash record; if false, only the first one of
-    /// each minor key is.
+    /// Whether every hang is reported with a full crash record; if false, only the first hang of
+    /// each minor key (finer hash of crashes) is.
     hangs_in_full: bool,
     steady_hangs: SteadyHangs,
 }
@@ -71,7 +71,7 @@ impl RunClassifier {
     }
 
     /// Makes the classifier report every hang with a full crash record, even if its keys are known,
-    /// for a caller that decides itself, by the time of a run, whether it is a hang.
+    /// for a caller that itself decides by the time of a run whether the run is a hang.
     pub(crate) fn with_hangs_in_full(self) -> RunClassifier {
         RunClassifier {
             hangs_in_full: true,
@@ -80,9 +80,9 @@ impl RunClassifier {
     }
 
     /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; returns
-    /// `None` if the run passed. If the run may have failed, the input is run again under triage. A
-    /// crash with new keys in that run is reported with the record of that very run, since another
-    /// run might crash by another bug.
+    /// `None` if the run passed. If the run may have failed, the input is run again under triage.
+    /// If the repeated run crashes with new keys, its own crash record is reported; a third run
+    /// might crash by another bug.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,
@@ -119,31 +119,32 @@ impl RunClassifier {
         }
     }
 
-    /// Forgets which crashes were reported with a full crash record, so that the next one with the
-    /// same keys is reported in full again. A caller needs this after it has dropped reports.
+    /// Forgets which crashes were reported with a full crash record, so that the next crash with
+    /// the same keys is reported in full again. A caller needs this after it has dropped reports.
     pub(crate) fn forget_reported(&mut self) {
         self.reported.clear();
         self.least.clear();
     }
 
     /// Returns true if a crash of `input` needs no full record: this worker has reported a crash
-    /// with the minor key `minor` before, and `input` is not smaller than all inputs of the group
-    /// `major` that it has reported.
+    /// with the minor key `minor` (finer hash of crashes) in full before, and `input` is not
+    /// smaller than all inputs of the group `major` that this worker has reported in full.
     fn is_known(&self, major: Key, minor: Key, input: &[u8]) -> bool {
         self.reported.contains(&minor) && !self.is_smaller(major, input)
     }
 
     /// Returns true if `input` is smaller than every input of the group `major` that this worker
-    /// has reported with a full crash record; it may then have to be stored. Else false.
+    /// has reported with a full crash record, so that it may have to be stored; false if it is not,
+    /// or if this worker has reported no input of the group.
     fn is_smaller(&self, major: Key, input: &[u8]) -> bool {
         let least = self.least.get(&major);
         least.is_some_and(|least| (input.len() as u64) < *least)
     }
 
-    /// Returns how a crash of `input` is reported: with its full record if its minor key is new or
-    /// the input is smaller than all that were reported of its group, else as
-    /// [`Classified::Known`], by its group alone. Hangs always get the full record if
-    /// `hangs_in_full` is set.
+    /// Returns how a crash of `input` is reported: with its full record if its minor key (finer
+    /// hash of crashes) is new or the input is smaller than all reported inputs of its group;
+    /// otherwise as [`Classified::Known`], which only names its group. Hangs always get the full
+    /// record if `hangs_in_full` is set.
     fn report(&mut self, crash: Box<Crash>, input: &[u8]) -> Classified {
         let kind = Kind::of_class(&crash.class);
         let is_known = self.is_known(crash.keys.major, crash.keys.minor, input);
@@ -188,23 +189,24 @@ impl RunClassifier {
     }
 }
 
-/// Returns true if the run ended by an exit that does not count as a crash: `ended` has another
-/// exit status than `crash_exit`. Such a run is a crash only if its output has a sanitizer's
+/// Returns true if the run ended by an exit that does not count as a crash: `ended` is an exit with
+/// another status than `crash_exit`. Such a run is a crash only if its output has a sanitizer's
 /// report. False for signals and all other ends.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }
 
 /// Returns true if a run died of a signal (`ended`), but exceeded its time limit when it was
-/// repeated under a tracer, which gave it the class `class`. It counts as a crash that did not
-/// happen again, and not as a hang.
+/// repeated under a tracer, which gave it the class `class`. Such a run counts as a crash that did
+/// not happen again, and not as a hang.
 fn is_slow_crash(ended: Ended, class: &Class) -> bool {
     matches!(ended, Ended::Signal(_)) && Kind::of_class(class) == Kind::Hang
 }
 
 /// Builds the record of a crash that did not happen again; `ended` is how its run ended. `copies`:
-/// the registers, memory maps and stack that the dying process copied, if it did. `preceding`: the
-/// inputs that the same process had run before, since state left by them may have caused the crash.
+/// the registers, memory maps and stack that the dying process copied; `None` if it copied none.
+/// `preceding`: the inputs that the same process had run before, since the crash may come from
+/// state that they left.
 fn flaky_record(
     triager: &mut Triager,
     ended: Ended,
@@ -220,12 +222,12 @@ fn flaky_record(
 /// What a run that did not pass is classified as: a crash record, or only the group if the worker
 /// has reported the same keys before.
 pub(crate) enum Classified {
-    /// The complete record of a crash, hang or memory blow-up. A worker reports it for the first
-    /// run with a minor key, and for a crash by an input smaller than all that it has reported of
-    /// the group. For hangs, a worker can be set to report it each time.
+    /// The complete record of a crash, hang or memory blow-up. A worker reports the complete record
+    /// for the first run with a minor key (finer hash of crashes), and for a crash by an input
+    /// smaller than all reported inputs of its group; for hangs, it can be set to do so each time.
     Crash(Box<Crash>),
-    /// A failure with a minor key that the worker has reported before; only its group is given, so
-    /// that the run is counted.
+    /// A failure with a minor key (finer hash of crashes) that the worker has reported before; only
+    /// its group is given, so that the run is counted.
     Known {
         /// Kind of the group to which the failure belongs: crashes, hangs, memory blow-ups or flaky
         /// crashes.
@@ -240,7 +242,7 @@ pub(crate) enum Classified {
 
 impl Classified {
     /// Returns true if the classified run has its complete crash record, because its crash was not
-    /// reported before, so that the input may have to be stored. False for a crash of known keys.
+    /// reported before, so that the input may have to be stored. False for a crash with known keys.
     pub(crate) fn is_new(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }
@@ -276,8 +278,8 @@ pub(crate) struct Suspect<'a> {
 /// The result of submitting a [`Suspect`] (a run that did not pass) to a crash sink: its input was
 /// stored, only its run was counted, or neither.
 pub(crate) enum Submission {
-    /// The input was stored, since its minor key is new in its group or it is smaller than the
-    /// stored inputs: the new entry, and its crash record.
+    /// The input was stored, since its minor key (finer hash of crashes) is new in its group or it
+    /// is smaller than the stored inputs: the new entry, and its crash record.
     Stored(EntryId, Box<Crash>),
     /// The run was counted in its group of crashes, but the input was not stored.
     Counted,
@@ -291,8 +293,8 @@ pub(crate) enum Submission {
 pub(crate) struct SuspectClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Size limits in bytes, by kind, major key and minor key of an input: it is stored only if it
-    /// is smaller than the limit.
+    /// Size limits in bytes, by kind, major key (hash that identifies a bug) and minor key (finer
+    /// hash of crashes): an input with these keys is stored only if it is smaller than the limit.
     known: HashMap<(Kind, Key, Key), u64>,
     /// When the crash sink was last asked for the keys of the stored inputs; `None` before the
     /// first request.
@@ -301,8 +303,8 @@ pub(crate) struct SuspectClassifier {
 }
 
 impl SuspectClassifier {
-    /// Creates a classifier of suspects: inputs whose runs did not pass. It runs them again on
-    /// `target`, in the way `way`.
+    /// Creates a classifier of suspects (inputs whose runs did not pass), which runs them again on
+    /// `target`, with the way of execution `way`.
     pub(crate) fn new(target: &Target, way: Way) -> Result<SuspectClassifier, CampaignError> {
         Ok(SuspectClassifier {
             triager: Triager::of_target(target, way)?,
@@ -313,8 +315,8 @@ impl SuspectClassifier {
         })
     }
 
-    /// Classifies a suspect (a run that did not pass) and submits it to the crash sink, unless it
-    /// is no crash. The sink is locked for moments only.
+    /// Classifies a suspect (a run that did not pass) and submits it to the crash sink, unless its
+    /// run is no failure. Locks the sink only for moments.
     pub(crate) fn submit<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -360,9 +362,9 @@ impl SuspectClassifier {
         self.submit_as(sink, Kind::of_class(&crash.class), crash, suspect)
     }
 
-    /// Submits a suspect that did not fail again, or cannot be classified now, to the crash sink as
-    /// a flaky crash. Drops it if the fuzzer does not tell how its run ended. Returns what became
-    /// of it.
+    /// Submits a suspect that did not fail again, or cannot be classified, to the crash sink as a
+    /// flaky crash. Drops the suspect if the fuzzer does not tell how its run ended. Returns
+    /// whether it was stored, only counted, or dropped.
     pub(crate) fn submit_unclassified<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -417,8 +419,8 @@ impl SuspectClassifier {
 
     /// Returns true if an input of `size` bytes with the keys `key` is too large to be stored, so
     /// that its run is only counted. If the last request to the crash sink is more than a second
-    /// old, first asks it again for the size limits of stored inputs, since a minimization may have
-    /// changed them.
+    /// old, first asks the sink for the present size limits of stored inputs, since a minimization
+    /// may have changed them.
     fn is_known<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -451,26 +453,25 @@ pub struct FailedRun {
 }
 
 /// A slot that passes what was observed of a failed run from an executor to an objective. The
-/// executor puts the last run that did not pass into it; the objective takes it for the record of a
-/// crash that does not happen again. Clones share the slot.
+/// executor stores the last run that did not pass in the slot. The objective takes it from the slot
+/// for the record of a crash that does not happen again. Clones share the slot.
 #[derive(Clone, Default)]
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 
 impl FailedRunSlot {
-    /// Stores the observations of a failed run in this slot (a place for those of one run), in
-    /// which they replace those of an earlier run.
+    /// Stores the observations of a failed run in this slot, in place of the observations of an
+    /// earlier run.
     pub fn put(&self, run: FailedRun) {
         *lock(&self.0) = run;
     }
 
-    /// Returns how the run ended whose observations are in the slot for a failed run; `None` if the
-    /// slot is empty.
+    /// Returns how the failed run in the slot ended; `None` if the slot is empty.
     pub(crate) fn ended(&self) -> Option<Ended> {
         lock(&self.0).ended
     }
 
     /// Replaces the crash snapshots of the failed run in the slot, which are valid only until the
-    /// executor's next run, by copies that stay valid. Fails when there is no memory for the
+    /// executor's next run, with copies that stay valid. Fails when there is no memory for the
     /// copies.
     pub(crate) fn keep_copies(&self) -> std::io::Result<()> {
         let mut failed = lock(&self.0);
@@ -480,8 +481,7 @@ impl FailedRunSlot {
         Ok(())
     }
 
-    /// Removes the observations of the failed run from the slot (a place for those of one run),
-    /// which is empty then, and returns them.
+    /// Removes the observations of the failed run from the slot, and returns them.
     pub(crate) fn take(&self) -> FailedRun {
         std::mem::take(&mut *lock(&self.0))
     }

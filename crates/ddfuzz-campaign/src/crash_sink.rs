@@ -1,6 +1,6 @@
-//! The traits by which fuzzers store crashes and get groups to minimize: [`StoreWriter`] writes
-//! into an output directory, [`RunCounter`] also records numbers of runs there, [`CrashSink`] also
-//! decides which inputs are stored and which group is minimized next.
+//! The traits through which fuzzers store crashes and get groups to minimize: [`StoreWriter`]
+//! writes into an output directory, [`RunCounter`] also records numbers of runs there,
+//! [`CrashSink`] also decides which inputs are stored and which group is minimized next.
 
 use std::ops::Deref;
 use std::sync::Mutex;
@@ -49,54 +49,56 @@ pub struct Report<'a> {
 /// Stores findings in an output directory and hands out entries to minimize. Several fuzzers may
 /// share one directory: each sink knows what was submitted to the others.
 ///
-/// **No crash is ever lost.** What [`CrashSink::submit`] has stored when it returns is synced.
+/// **No crash is ever lost.** Everything that [`CrashSink::submit`] has stored is synced to disk
+/// before it returns.
 pub trait CrashSink: StoreWriter {
     /// Returns the keys of all stored inputs with their size limits: one [`KnownKey`] for each
-    /// minor key of each group.
+    /// minor key (finer hash of crashes) of each group.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
-    /// Counts a finding, and stores its input in three cases: it is the first of its minor key, it
-    /// is smaller than all stored inputs of the key, or it is so small that minimizing it may give
-    /// a smaller result than the group has. Returns the new entry if the input was stored, else
-    /// `None`. The founder (first finding) of a new group, and a smaller input of a minimized
-    /// group, can then be [claimed](CrashSink::claim).
+    /// Counts a finding, and stores its input in three cases: it is the first of its minor key
+    /// (hash that tells similar crashes of one group apart), it is smaller than all stored inputs
+    /// of the key, or it is so small that minimizing it may give a smaller result than the group
+    /// has. Returns the new entry; `None` if the input is not stored. The founder (first finding)
+    /// of a new group, and a smaller input of a minimized group, can then be
+    /// [claimed](CrashSink::claim).
     ///
     /// # Errors
     /// When the finding cannot be written; then it is not counted and may be submitted again.
     fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 
-    /// Adds `runs` to the counted runs of a known group, which is given by its kind and major key;
-    /// stores no input.
+    /// Adds `runs` to the counted runs of a known group, which is given by its kind and major key
+    /// (hash that identifies a bug); stores no input.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
     /// Returns the next entry (stored crash) to minimize, and reserves it for the caller until it
     /// is [released](CrashSink::release). At most one entry of a group is reserved at a time.
-    /// `None` if no entry is left to minimize in groups without a reserved one.
+    /// `None` if every group without a reserved entry has nothing to minimize.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
-    /// Releases a claimed entry. `ended`: its minimization is complete, and another input of its
-    /// group may be claimed next; otherwise the entry can be claimed again, and its minimization
-    /// continues from its log. `spent`: how long the caller has worked on it; of groups with the
-    /// same priority, one that has taken less time is claimed first.
+    /// Releases a claimed entry. `ended`: whether its minimization is complete, so that another
+    /// input of its group may be claimed next; if false, the entry can be claimed again, and its
+    /// minimization continues from its log. `spent`: how long the caller has worked on the entry;
+    /// among groups of the same priority, those that have taken the least time are claimed first.
     fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
 }
 
-/// Writes findings and reproducers into an output directory: by a [`Store`], or through another
-/// process that owns the directory.
+/// Writes findings and reproducers into an output directory: through a [`Store`], or through
+/// another process that owns the directory.
 pub trait StoreWriter: Send {
     /// Returns a reader of the output directory.
     fn reader(&self) -> &Reader;
 
-    /// Tells which groups have changed. `since`: 0 in the first call, and later the number that the
-    /// last call returned. Returns that number (of changes made so far), and the groups (kind and
-    /// major key) that have changed since. `None` if changes are not counted, as in a process that
+    /// Returns the number of changes of groups made so far, and the groups (kind and major key)
+    /// that have changed since the change with the number `since`: 0 in the first call, later the
+    /// number that the last call returned. `None` if changes are not counted, as in a process that
     /// does not own the directory ([`Store::changed_since`]).
     fn changed_since(&self, _since: u64) -> Option<(u64, Vec<(Kind, String)>)> {
         None
     }
 
-    /// Stores a crash, its record and its input in its group ([`Store::file`]). Returns where, and
-    /// whether its keys are new.
+    /// Stores a crash, its record and its input in its group ([`Store::file`]). Returns the place
+    /// where they are stored, and whether the keys of the crash are new.
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError>;
 
     /// Writes or replaces the reproducer (minimized input) of an entry

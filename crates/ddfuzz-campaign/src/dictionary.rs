@@ -32,7 +32,7 @@ pub enum DictionaryError {
     /// A line of the dictionary is invalid: it does not look like `name="value"`.
     #[error("the dictionary {}, line {line}: {why}", path.display())]
     Line {
-        /// Path of the dictionary with the invalid line.
+        /// Path of the dictionary that has the invalid line.
         path: PathBuf,
         /// Number of the invalid line of the dictionary, from 1.
         line: usize,
@@ -133,8 +133,7 @@ fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
 }
 
 /// Parses an escape in the value of a word. `text` begins after the backslash. Returns the byte
-/// that the escape stands for, and the rest of the text behind it; `None` if there is no such
-/// escape.
+/// that the escape stands for, and the text after the escape; `None` if there is no such escape.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     match text {

@@ -11,10 +11,10 @@ use ddfuzz_minimize::{MinimizeError, log::LogError};
 use ddfuzz_model::files::{FileError, space};
 use ddfuzz_store::{StoreError, report::size};
 
-/// The first pause between two tries of a write on a full disk; each pause is twice as long as the
-/// one before it.
+/// The first pause between two tries of a write on a full disk; each further pause is twice as long
+/// as the previous one.
 const SHORTEST: Duration = Duration::from_millis(200);
-/// The longest pause between two tries of a write on a full disk; pauses do not grow beyond it.
+/// The longest pause between two tries of a write on a full disk.
 const LONGEST: Duration = Duration::from_secs(2);
 /// A disk that was full counts as free again when at least this many bytes (1 MiB) are free.
 const ENOUGH: u64 = 1 << 20;
@@ -152,8 +152,8 @@ impl<'a> DiskWait<'a> {
     /// one message for the user when the disk is full and one when it has space again.
     ///
     /// # Errors
-    /// The error of `write`; that of a full disk only if the user has stopped, the time is over, or
-    /// waiting is off.
+    /// The error of `write`; the error of a full disk only if the user has stopped, the time is
+    /// over, or waiting is off.
     pub fn with_space<T, E: DiskFullError>(
         &mut self,
         say: &mut dyn FnMut(&str),
@@ -174,8 +174,8 @@ impl<'a> DiskWait<'a> {
 
     /// Handles the error of a write. If it says that the disk is full, closes the gate for the
     /// workers, pauses 0.2 to 2 seconds, and returns true: the write is to be tried again. Returns
-    /// false after any other error, and if the user has stopped, the time limit is over, or waiting
-    /// is off.
+    /// false after any other error, and also if the user has stopped, the time limit is over, or
+    /// waiting is off.
     pub fn wait_after<E: DiskFullError>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
         let Some(path) = error.full_at().filter(|_| self.patient) else {
             return false;
@@ -200,8 +200,8 @@ impl<'a> DiskWait<'a> {
 
     /// Handles the `result` of a write, and returns true if the write is to be repeated. After the
     /// error of a full disk, waits and decides as [`DiskWait::wait_after`] does. After `Ok`,
-    /// records the success and returns false; after other errors, returns false. `say` gets
-    /// messages for the user.
+    /// records the success and returns false; after other errors, returns false. `say` shows
+    /// messages to the user.
     pub fn retry_after<T, E: DiskFullError>(
         &mut self,
         result: &Result<T, E>,
@@ -217,9 +217,9 @@ impl<'a> DiskWait<'a> {
     }
 
     /// Records a successful write. If the disk was full and has space again, opens the gate for the
-    /// workers and tells the user by `say`. `again`: whether the same write failed before, so that
-    /// its success proves that there is space. Any other write may have needed less, so after it at
-    /// least 1 MiB must be free.
+    /// workers and tells the user through `say`. `again`: whether the same write failed before, so
+    /// that its success proves that there is space. Any other write may have needed less space, so
+    /// at least 1 MiB must be free after it.
     pub fn note_written(&mut self, again: bool, say: &mut dyn FnMut(&str)) {
         let free = |path: &Path| space::free(path).is_none_or(|free| free >= ENOUGH);
         let has_space = |(_, path): &(Instant, PathBuf)| again || free(path);

@@ -1,5 +1,5 @@
-//! What an earlier minimization of an entry has reached: a later one with other options does not
-//! replace it by something larger.
+//! Reuse of the result of an earlier minimization of an entry (stored finding), so that a later
+//! minimization with other options does not replace it by a larger one.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,12 +14,12 @@ use ddfuzz_store::{Archived, Entry, EntryId, Kind};
 use ddfuzz_triage::{Triager, Verdict};
 
 impl Minimizing {
-    /// Lets an earlier minimization of `entry` continue within the limits of runs that its log has,
-    /// if `start`, the first line planned now, differs from the log's first line in nothing else,
-    /// and if the earlier one has a result (a claim other than best-so-far, or a reduction). Then
-    /// `start` gets the log's limits. If there is something left to run, because nothing but
-    /// best-so-far is claimed, these settings get the limits, too, and a note for the user is
-    /// returned. `None` in all other cases.
+    /// Lets a minimization of `entry` continue its log with the limits of runs that the log
+    /// records, although the user has given other limits. Sets the limits in `start`, the first
+    /// line of the new log, to the recorded ones if the two first lines differ in nothing else and
+    /// the log has a result (a reduction, or a claim other than best-so-far). If the minimization
+    /// is not complete (only best-so-far is claimed), also sets them in these settings, and returns
+    /// a note for the user. `None` in all other cases.
     pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
         let logged = Log::read_start(&entry.log())?;
         if logged.limits == start.limits {
@@ -53,11 +53,11 @@ impl Minimizing {
         ))
     }
 
-    /// Stores a result of an earlier minimization that is smaller than `size`, that of the present
-    /// result of `entry`, as a further entry of the group, still to be minimized. Of the archived
-    /// results of earlier minimizations, made with another search or build for example, it is the
-    /// smallest one that still crashes in this group. Returns the new entry; `None` if there is no
-    /// such result.
+    /// Stores a smaller result of an earlier minimization of `entry` as a further entry of its
+    /// group, to be minimized later. Takes the smallest archived result that has fewer than `size`
+    /// bytes (the size of the present result) and still crashes in this group; results are archived
+    /// when, for example, another search or build is used. Returns the new entry; `None` if there
+    /// is no such result.
     pub(crate) fn file_smaller_archived<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

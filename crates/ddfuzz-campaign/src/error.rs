@@ -7,7 +7,7 @@ use ddfuzz_minimize::MinimizeError;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::StoreError;
 
-/// Why a campaign ended early. What was committed before is saved.
+/// Why a campaign ended early. Findings stored and runs counted before the error are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
     /// The target cannot be run.
@@ -19,13 +19,13 @@ pub enum CampaignError {
     /// The campaign is resumed with another greatest length of inputs.
     #[error("the campaign was started with --max-len {was} and cannot be resumed with {now}")]
     OtherLengths {
-        /// Greatest length of inputs, in bytes, with which the resumed campaign began.
+        /// Greatest length of inputs, in bytes, that the campaign had when it began.
         was: u64,
-        /// Greatest length of inputs, in bytes, that the user asks for now.
+        /// Greatest length of inputs, in bytes, that the user asks for when resuming the campaign.
         now: u64,
     },
-    /// A system call failed, such as the one that opens a port for the workers, or the target's
-    /// record could not be encoded as JSON.
+    /// A system call failed, such as the one that opens a port for the workers, or the description
+    /// of the target could not be encoded as JSON.
     #[error("{what}: {source}")]
     System {
         /// Description of the operation that failed.
@@ -77,28 +77,29 @@ pub enum CampaignError {
     /// panic is printed on stderr.
     #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
-    /// The campaign is resumed with other seeds than those with which it began.
+    /// The campaign is resumed with other seeds than it began with.
     #[error("the campaign was started with other seeds and cannot be resumed with these")]
     OtherSeeds,
-    /// The campaign is resumed without seeds, and those with which it began are not complete in its
-    /// output directory, nor unchanged where they were read.
+    /// The campaign is resumed without seeds, and the seeds that it began with can no longer be
+    /// read: they are incomplete in the output directory, and changed or gone at their original
+    /// paths.
     #[error(
         "the seeds of the campaign are not complete in its output directory{}",
         read_from(paths)
     )]
     MissingSeeds {
-        /// Paths from which the seeds were read when the campaign began; empty if not recorded.
+        /// Paths that the seeds were read from when the campaign began; empty if not recorded.
         paths: Vec<PathBuf>,
     },
-    /// A call that files what another fuzzer finds is asked to continue a campaign that makes its
-    /// own inputs.
+    /// A call that stores the findings of another fuzzer (such as `ddfuzz watch`) is asked to
+    /// continue a campaign that makes its own inputs.
     #[error("the last campaign in the output directory made its inputs by ddfuzz's own engine")]
     NoWatch,
-    /// A call that makes inputs by ddfuzz's own engine is asked to continue a campaign that files
-    /// what another fuzzer finds.
+    /// A call that makes inputs with ddfuzz's own engine (such as `ddfuzz run`) is asked to
+    /// continue a campaign that stores the findings of another fuzzer.
     #[error("the last campaign in the output directory filed the findings of another fuzzer")]
     NoRun,
-    /// The campaign is resumed with other dictionaries than those with which it began.
+    /// The campaign is resumed with other dictionaries than it began with.
     #[error("the campaign was started with other dictionaries and cannot be resumed with these")]
     OtherDictionary,
     /// A minimization failed or was interrupted, for the reason that the inner error says.
@@ -106,8 +107,8 @@ pub enum CampaignError {
     Minimize(#[from] MinimizeError),
 }
 
-/// Returns the last words of the error message about missing seeds: that they have changed or are
-/// gone in `paths`. Empty if there are no paths.
+/// Returns the end of the error message about missing seeds, which says that the seeds have changed
+/// or are gone at `paths`. Empty if there are no paths.
 fn read_from(paths: &[PathBuf]) -> String {
     let names: Vec<String> = paths
         .iter()

@@ -1,23 +1,27 @@
-//! Which entries of an output directory a call of ddfuzz counts, minimizes and checks, and which
-//! builds of the program it compares: [`Finders`].
+//! Which entries (stored failures) of an output directory a call of ddfuzz counts, minimizes and
+//! checks, and which builds of the program it compares: [`Finders`].
 //!
 //! A directory may hold failures of several targets, found with several builds of their programs by
-//! several campaigns. One rule tells which of them a call on one target concerns:
+//! several campaigns. Three rules tell which of them a call on one target concerns:
 //!
 //! - **Target.** A target is a program with its arguments, environment, directory and input
 //!   channel, however runs are made. A failure was found on the target of the campaign that its
-//!   record names, and, for calls without a campaign, also on each target for whose campaigns the
-//!   journal of triage has the same crash of the same content. Only these failures are counted as
-//!   known, minimized and checked by runs of the target. If no campaign is on the target, the
-//!   program may have been moved, and the failures of the campaigns nearest to it count: on a
-//!   program of the same file name and otherwise the same, else on a program of the same file name,
-//!   else all. If a run of such a program does not show a crash, that is not recorded for the
-//!   crash.
+//!   record names. For calls without a campaign, it was also found on a target if the journal of
+//!   triage (the record of files that were run) has the same crash of the same content for a
+//!   campaign
+//!   on this target. Only failures that were found on the target are counted as known, minimized
+//!   and
+//!   checked by runs of the target. If no campaign is on the target, the program may have been
+//!   moved,
+//!   and the failures of the campaigns with the nearest target count: one that differs only in the
+//!   program's directory, else one whose program has the same file name, else all. If a run of
+//!   such a program does not show a crash, nothing is recorded for the crash.
 //! - **Build.** The builds of a program are those that all campaigns on its target record. When the
 //!   present build is not the last one recorded, all groups of the target are checked first. A
-//!   group that did not show the same crash then is *gone*, until a run fails there again: its
-//!   entries are not minimized, and none of its inputs counts as known, so that the input of that
-//!   run is stored. A crash is called flaky only if it was found with the last build.
+//!   group that did not show the same crash in this check is *gone*, until a run fails in it again:
+//!   its entries are not minimized, and none of its inputs counts as known, so that the input of
+//!   the
+//!   failing run is stored. A crash is called flaky only if it was found with the last build.
 //! - **Campaign.** Counts of runs, the checkpoint and the groups that are not new belong to a
 //!   campaign; where its findings are stored does not depend on it.
 
@@ -26,16 +30,15 @@ use std::collections::HashSet;
 use ddfuzz_exec::{Target, TargetRecord, Way};
 use ddfuzz_store::{Build, Campaign, CampaignFile, Entry, Kind, Reader, StoreError};
 
-/// What the failures in an output directory have to do with one target: which of them count as
-/// found on it, and which of its groups are gone, that is, did not fail when they were checked with
-/// the last build. A failure counts as found on the target if its record names a campaign on the
-/// target.
+/// Which failures in an output directory count as found on one target (a failure does if its record
+/// names a campaign on the target), and which groups of the target are gone, that is, did not fail
+/// any more when they were checked with the last build.
 #[derive(Debug)]
 pub struct Finders {
     /// Which failures count as found on the target; `None` if all failures of the directory do.
     selection: Option<FailureSelection>,
     /// Whether a campaign of the directory is on exactly this target, or no campaign records a
-    /// target. If false, the program may have been moved, or may be another one.
+    /// target. If false, the program may have been moved, or may be a different program.
     is_recorded: bool,
     /// Whether a campaign of the directory is on this target, or on one that differs only in the
     /// directory of the program's file.
@@ -49,7 +52,7 @@ pub struct Finders {
     last: Option<Build>,
 }
 
-/// The rule by which failures count as found on one target, in an output directory with results of
+/// Selects the failures that count as found on one target, in an output directory with results of
 /// several targets.
 #[derive(Debug)]
 struct FailureSelection {
@@ -59,12 +62,13 @@ struct FailureSelection {
     /// of the input's content (16 hex digits) and the major key (12 hex digits) of each.
     files: HashSet<(String, String)>,
     /// Whether a failure of another campaign also counts if its input's content and its major key
-    /// are in `files`.
+    /// (hash that identifies a bug) are in `files`.
     shares: bool,
 }
 
-/// How near the target of a campaign is to the target that is run now, the nearest first: the same,
-/// moved to another directory, of the same file name, or another.
+/// How near the target of a campaign is to the target that is run in this call of ddfuzz, the
+/// nearest first: the same, moved to another directory, a program of the same file name, or
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     Same,
@@ -100,10 +104,10 @@ impl Nearness {
 
 impl Finders {
     /// Determines which failures in the directory of `reader` count as found on the target `now`:
-    /// those of the campaigns whose target is nearest to `now` ([`Nearness`]: program, arguments,
-    /// environment). `all`: the campaigns of the directory. In a study, each failure has its own target; `now` is
-    /// then `None`, and all failures count. `shares`: whether failures of other campaigns count if
-    /// triage has found the same crash of the same content.
+    /// those of the campaigns whose target is nearest to `now` ([`Nearness`]). `now` is `None` in a
+    /// study, where each failure has its own target; all failures count then. `all`: the campaigns
+    /// of the directory. `shares`: whether failures of other campaigns also count, if triage has
+    /// found the same crash of the same content for one of the nearest campaigns.
     fn of(
         reader: &Reader,
         all: &CampaignFile,
@@ -152,7 +156,8 @@ impl Finders {
     }
 
     /// Returns which failures of the directory of `reader` count as found on `target`: those of
-    /// campaigns on it, and those that the journal of triage records for such a campaign.
+    /// campaigns on it, and those that the journal of triage (record of the inputs run) records for
+    /// such a campaign.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -162,9 +167,9 @@ impl Finders {
 
     /// Returns true if the failure `entry` counts as found on the target: its record names a
     /// campaign on the target, or triage has found the same crash of the same content on the
-    /// target. The latter counts for records of older versions of ddfuzz, which name no campaign,
-    /// and for all others if the selection shares failures. Always true for a failure that a study
-    /// has found, and if all failures of the directory count.
+    /// target. Findings of triage count for records that name no campaign (of older versions of
+    /// ddfuzz), and for all others if the selection shares failures. Always true for a failure that
+    /// a study has found, and if all failures of the directory count.
     pub fn include(&self, entry: &Entry) -> bool {
         let Some(selection) = self.selection.as_ref().filter(|_| entry.crash.of.is_none()) else {
             return true;
@@ -185,14 +190,14 @@ impl Finders {
     }
 
     /// Returns true if a campaign of the directory is on a program with the same file name as the
-    /// target's. If none is, the directory says nothing of the target, and all its failures count
-    /// as found on it.
+    /// target's. If false, the directory says nothing of the target, and all its failures count as
+    /// found on the target.
     pub fn is_near(&self) -> bool {
         self.is_near
     }
 
-    /// Returns the number of groups without a minimized result of which nothing was found on the
-    /// target, so that a minimization by its runs leaves them out; groups of flaky crashes do not
+    /// Returns the number of groups that a minimization on this target leaves out: those that have
+    /// no minimized result, and no failure found on the target. Groups of flaky crashes do not
     /// count.
     ///
     /// # Errors
@@ -209,10 +214,9 @@ impl Finders {
         Ok(left_out)
     }
 
-    /// Returns true if a run of the target that does not fail as recorded shows that the failure
-    /// `entry` does not reproduce. That is so only if a campaign on exactly this target, or a
-    /// study, has stored the entry; for any other entry, the failure may still occur on the target
-    /// on which it was found.
+    /// Returns true if the failure `entry` counts as not reproducible when a run of the target does
+    /// not fail as recorded. Only failures stored by a campaign on exactly this target, or by a
+    /// study, do; any other failure may still occur on the target on which it was found.
     pub(crate) fn can_refute(&self, entry: &Entry) -> bool {
         let is_own = |selection: &FailureSelection| {
             let campaign = entry.crash.campaign();
@@ -223,21 +227,22 @@ impl Finders {
     }
 
     /// Checks whether a group is gone: it did not show the same crash when it was checked with the
-    /// last build, and no run has failed there since.
+    /// last build, and no run has failed in the group since.
     pub(crate) fn is_gone(&self, kind: Kind, major: &str) -> bool {
         !self.gone.is_empty() && self.gone.contains(&(kind, major.to_owned()))
     }
 
     /// Returns true if it is unknown whether `entry` fails with the last build: the check of its
-    /// group stopped at another entry that still fails ([`Build::doubts`]), while this one may have
-    /// been fixed. The result of such an entry does not count for the group, and its sizes do not
-    /// keep other inputs from being stored.
+    /// group stopped at another entry that still fails ([`Build::doubts`]), while the bug that
+    /// `entry` shows may be fixed. The result of such an entry does not count for the group, and
+    /// its sizes do not keep other inputs from being stored.
     pub(crate) fn doubts(&self, entry: &Entry) -> bool {
         self.last.as_ref().is_some_and(|build| build.doubts(entry))
     }
 
-    /// Records that a run has failed in a group, given by kind and major key. Returns true if the
-    /// group was gone (did not fail with the last build), and false if it was not.
+    /// Records that a run has failed in a group, given by kind and major key (hash that identifies
+    /// a bug). Returns true if the group was gone (did not fail with the last build), and false if
+    /// it was not.
     pub(crate) fn forget_gone(&mut self, kind: Kind, major: &str) -> bool {
         !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned()))
     }
@@ -257,11 +262,11 @@ pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
     gone
 }
 
-/// Returns true if the failure `entry` was found with the last build that the output directory
-/// records of `target`'s program. If its group was checked with that build, it was found earlier:
-/// false. Otherwise, its campaign tells: true if the last build that this campaign has recorded is
-/// that one or, where it has recorded none, if no other build is recorded. True also if no build is
-/// recorded at all.
+/// Returns true if the failure `entry` was found with the last build of `target`'s program that the
+/// output directory records. Returns false if its group was checked with the last build, since the
+/// entry then is older. Otherwise returns true if its campaign has recorded the last build as its
+/// own last one; if its campaign has recorded no build, true if no different build is recorded at
+/// all.
 pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
     let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
     let Some(last) = builds.last() else {

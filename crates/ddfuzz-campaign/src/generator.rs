@@ -5,8 +5,8 @@
 //! are the extendable output of blake3. [`Stream`] produces them, also for
 //! [`InputName::write_into`].
 //!
-//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in
-//! which keys and epilogs are written.
+//! [`Preset`]s are the inputs of the published studies. [`unescape`] decodes the backslash escapes
+//! of C, which are used to write keys and epilogs.
 
 mod preset;
 
@@ -79,7 +79,8 @@ impl InputName {
         }
     }
 
-    /// Rebuilds the input that this name describes: replaces the content of `buffer` by its bytes.
+    /// Rebuilds the input that this name describes: replaces the content of `buffer` with its
+    /// bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         // Reading to the end writes into unused capacity, which nothing has to fill with zeros.
@@ -132,8 +133,8 @@ pub enum Lines {
     /// The input consists of lines of 0 to `below - 1` characters, uniformly distributed (option
     /// `-l below` of the `fuzz` program). The length of such an input is a number of lines.
     Strings {
-        /// Upper limit of the number of characters in a line, itself excluded; never 0. With 1, all
-        /// lines are empty.
+        /// Exclusive upper limit of the number of characters in a line; never 0. With 1, all lines
+        /// are empty.
         below: u32,
     },
 }
@@ -240,7 +241,7 @@ impl FromStr for Kind {
     }
 }
 
-/// Range of the exponent e by which the lengths of an input's lines are drawn: distances between
+/// Range of the exponent e that determines the lengths of an input's lines: distances between
 /// newlines are below 2^e bytes. The range is wide because programs have line buffers of 80 to 8000
 /// characters.
 const LINE_SCALES: std::ops::Range<u32> = 4..14;
@@ -292,11 +293,11 @@ fn number_from(random: &mut blake3::OutputReader) -> u64 {
 /// Number of random bytes that blake3 computes at once.
 const BLOCK: usize = 64;
 
-/// Source of random bytes that computes each block of them once, however short the pieces are in
-/// which they are read.
+/// Source of random bytes that computes each block of them only once, even if the block is read in
+/// short pieces.
 #[derive(Debug)]
 struct RandomBytes {
-    /// The source, read in whole blocks only.
+    /// The blake3 output that the random bytes are read from, in whole blocks only.
     blocks: blake3::OutputReader,
     block: [u8; BLOCK],
     /// Number of bytes at the end of `block` that are still to be read.
@@ -326,7 +327,7 @@ impl RandomBytes {
     }
 
     /// Copies the next unused random bytes to `buffer` until it is full. The caller makes sure that
-    /// the present block of random bytes has that many left.
+    /// the present block has enough unused random bytes.
     fn take(&mut self, buffer: &mut [u8]) {
         let at = BLOCK - self.left;
         buffer.copy_from_slice(&self.block[at..at + buffer.len()]);
@@ -334,8 +335,8 @@ impl RandomBytes {
     }
 }
 
-/// Source of the random distances between newlines of a generated input; it is separate from the
-/// source of the characters, so that neither depends on how much of the other was read.
+/// Source of the random distances between newlines of a generated input. It is separate from the
+/// source of the characters, so that each source does not depend on how much of the other was read.
 #[derive(Debug)]
 struct Distances(RandomBytes);
 
@@ -453,8 +454,8 @@ impl Read for Stream {
     }
 }
 
-/// Returns how many bytes of a generated input are written now: the smaller of `left`, the bytes
-/// still to be produced, and `free`, the bytes free in the buffer.
+/// Returns how many bytes of a generated input are to be written next: the smaller of `left`, the
+/// bytes still to be produced, and `free`, the bytes free in the buffer.
 fn part(left: u64, free: usize) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(free)
 }
@@ -496,8 +497,8 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
 }
 
 /// Decodes one backslash escape of C. `after`: the text behind the backslash. Returns the byte that
-/// the escape stands for, and the number of characters behind the backslash that belong to it;
-/// `None` if C has no such escape.
+/// the escape stands for, and the number of characters of the escape behind the backslash; `None`
+/// if C has no such escape.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let simple = |byte| Some((byte, 1));
     match after.first()? {

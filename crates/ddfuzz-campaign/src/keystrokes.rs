@@ -1,10 +1,10 @@
 //! A generator of random keystrokes for programs at a terminal, with a weight for each kind of key.
 //! The [classic generator](super::generator) makes uniform bytes.
 //!
-//! A seed and a length name an input, which can be rebuilt from them on any machine: the random
-//! bytes are the output of blake3 in its extendable-output mode. One key is what a run types at one
-//! time (`exec`): text, a control key, an escape sequence as xterm sends it, or a change of the
-//! window's size.
+//! An input is named by a seed and a length, from which it can be rebuilt on any machine: the
+//! random bytes are the output of blake3 in its extendable-output mode. One key is what a run types
+//! at one time (`exec`): text, a control key, an escape sequence as xterm sends it, or a change of
+//! the window's size.
 
 use std::{fmt, io::Write, str::FromStr};
 
@@ -41,8 +41,8 @@ impl FromStr for KeystrokesName {
 }
 
 impl KeystrokesName {
-    /// Rebuilds the keystrokes that this name describes: replaces the content of `buffer` by their
-    /// bytes.
+    /// Rebuilds the keystrokes that this name describes: replaces the content of `buffer` with
+    /// their bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-keys-1");
@@ -61,7 +61,8 @@ const SIGNS: &[u8] = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 /// such as ^U and ^W.
 const CONTROLS: &[u8] =
     b"\x00\x01\x02\x05\x06\x07\x08\x0a\x0b\x0c\x0e\x0f\x10\x12\x14\x15\x16\x17\x18\x19\x1d\x1e\x1f";
-/// Control keys by which a terminal sends a signal or stops its output: ^C, ^Q, ^S, ^Z and ^\.
+/// Control keys that make a terminal send a signal or stop or restart its output: ^C, ^Q, ^S, ^Z
+/// and ^\.
 const SIGNALS: &[u8] = b"\x03\x11\x13\x1a\x1c";
 /// Escape sequences (without ESC) of cursor keys as xterm sends them, in both of its cursor key
 /// modes.
@@ -121,14 +122,14 @@ fn write_alt(random: &mut Random, out: &mut Vec<u8>) {
     out.extend([0x1b, key]);
 }
 
-/// Appends a random mouse click, as xterm sends it, to `out`.
+/// Appends the escape sequence of a random mouse click, as xterm sends it, to `out`.
 fn write_mouse(random: &mut Random, out: &mut Vec<u8>) {
     let (button, column, row) = (random.below(4), random.below(90), random.below(30));
     escape(out, "[M");
     out.extend([button, column, row].map(|number| 0x20 + number as u8));
 }
 
-/// Appends a bracketed paste of a random one of [`WORDS`], as xterm sends it, to `out`.
+/// Appends a bracketed paste, as xterm sends it, of a word drawn at random from [`WORDS`] to `out`.
 fn write_paste(random: &mut Random, out: &mut Vec<u8>) {
     escape(out, "[200~");
     out.extend(random.one_of(&WORDS).bytes());
@@ -143,7 +144,7 @@ fn write_resize(random: &mut Random, out: &mut Vec<u8>) {
     let _ = write!(out, "\x1b[8;{rows};{columns}t");
 }
 
-/// Appends an escape sequence to `out`: the byte ESC and the text `rest` after it.
+/// Appends an escape sequence to `out`: the byte ESC, followed by the text `rest`.
 fn escape(out: &mut Vec<u8>, rest: &str) {
     out.push(0x1b);
     out.extend(rest.bytes());

@@ -1,11 +1,12 @@
-//! Fuzz campaigns: make inputs, run them, store every crash in its group, and minimize each new
-//! group while fuzzing goes on.
+//! Fuzz campaigns: make inputs, run them, store every crash in the group of its bug, and minimize
+//! each new group while fuzzing goes on.
 //!
 //! In: [`Settings`] and the output directory ([`Store`]). Out: groups in the output directory, and
-//! a [`Summary`]. Central: [`run()`], which runs one of two campaigns: the classic one, for targets
-//! without coverage, is a function of its seed; the guided one is guided by coverage and built from
-//! LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz studies of system
-//! utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL fuzzer.
+//! a [`Summary`]. Central: [`run()`], which runs one of two campaigns: the classic one (random
+//! inputs that are a function of a seed, for targets without coverage) or the guided one (guided by
+//! coverage and built from LibAFL's parts). [`watch`] follows another fuzzer; [`study`] repeats the
+//! fuzz studies of system utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL
+//! fuzzer.
 //!
 //! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `minimization_order.rs`,
 //! then one of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
@@ -88,8 +89,8 @@ pub use verdict::{
 /// output directory of `store`. When `stop` turns true, the call saves its state and ends.
 ///
 /// # Errors
-/// When the target cannot be run or the output directory cannot be written; what was found until
-/// then is kept.
+/// When the target cannot be run or the output directory cannot be written; everything found before
+/// the error is kept.
 pub fn run(
     store: &Mutex<Store>,
     campaign: &str,

@@ -1,11 +1,12 @@
-//! The order in which the entries of a group are minimized.
+//! The order in which the entries (stored inputs) of a group are minimized.
 //!
-//! First comes the founder. When the group has a result, those inputs follow that may give a
-//! smaller one: inputs smaller than the result, and inputs found by runs that are at most a tenth
-//! as large as the smallest input minimized so far. Some inputs are *slips*: candidates that
-//! crashed in this group while an entry of another group was minimized. Slips are recorded in the
-//! log of that minimization, and most are small, because a search has reduced them. Last come the
-//! variants: inputs with minor keys that no result of the group has.
+//! First comes the founder (first finding). When the group has a result, inputs follow that may
+//! give a smaller result: inputs smaller than the result, and inputs found by runs that are at most
+//! a tenth as large as the smallest input minimized so far. Some inputs are *slips*: candidates
+//! that crashed in this group while an entry of another group was minimized. A slip is recorded in
+//! the log of the minimization that met it, and most are small, because a search has reduced them.
+//! Last come the variants: inputs with minor keys (finer hashes of crashes) that no result of the
+//! group has.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
@@ -23,20 +24,20 @@ const SIZE_DIVISOR: u64 = 10;
 
 /// How urgent it is to minimize an entry (a stored failing input), the most urgent first: founders
 /// of groups of crashes, inputs that may give smaller results, hangs, memory blow-ups, and last
-/// further minor keys of a group.
+/// further minor keys (finer hashes of crashes) of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// The entry is the founder (first finding) of a group of crashes, and a run of the fuzzer
     /// found it.
     Found,
-    /// The entry is the founder (first finding) of a group of crashes that was met only by chance,
-    /// while another group was minimized.
+    /// The entry is the founder (first finding) of a group of crashes that was found only by
+    /// chance, while another group was minimized.
     Slipped,
     /// The entry was found by a run of the fuzzer in a group that has a minimized result, and is so
-    /// small that it may give a smaller one.
+    /// small that it may give a smaller result.
     Smaller,
     /// The entry was met by chance during a minimization, in a group that has a minimized result,
-    /// and is so small that it may give a smaller one.
+    /// and is so small that it may give a smaller result.
     SmallerSlip,
     /// The entry is the founder (first finding) of a group of hangs; each of its failing runs takes
     /// long.
@@ -50,8 +51,8 @@ pub(crate) enum Priority {
 
 impl Priority {
     /// Returns the priority with which the founder (first finding) of a group is minimized; `kind`
-    /// is the kind of the group, `slipped` says whether only a minimization has met it. `None` if
-    /// groups of this kind are never minimized.
+    /// is the kind of the group, `slipped` says whether the group was found only during a
+    /// minimization. `None` if groups of this kind are never minimized.
     pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Priority> {
         match kind {
             Kind::Crash if slipped => Some(Priority::Slipped),
@@ -64,9 +65,10 @@ impl Priority {
     }
 }
 
-/// Position of an entry in the order in which the founder of a group is chosen, the lowest first:
-/// whether a run, a file or a minimization is its origin, the number of the run or test, and the
-/// name of the file or entry.
+/// Position of an entry in the order in which the founder (first finding) of a group is chosen, the
+/// lowest first: whether the entry was found by a run (0), in a file (1) or by a minimization (2),
+/// the number of the run or of the minimization's test, and the path of the file or the name of the
+/// minimized entry.
 pub(crate) type Rank = (u8, u64, String);
 
 /// Returns the position of an entry in the order in which founders are chosen; `found` is how the
@@ -82,8 +84,8 @@ pub(crate) fn rank(found: Option<&Found>) -> Rank {
     }
 }
 
-/// Returns true if `found`, how an entry was found, says that it is a slip: a candidate with
-/// another crash that a minimization has met by chance. Else false.
+/// Returns true if `found`, the way in which an entry was found, is a slip: a candidate that
+/// crashed in another way while another entry was minimized. Otherwise false.
 pub(crate) fn is_slip(found: Option<&Found>) -> bool {
     matches!(found, Some(Found::Slip { .. }))
 }
@@ -93,8 +95,8 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
-    /// The entries whose results count: they were minimized, this was not given up, and it is not
-    /// in doubt whether the result still fails with the last build ([`is_result`]).
+    /// The entries whose results count: their minimization is complete and was not given up, and
+    /// the result is not suspected to pass with the last build ([`is_result`]).
     results: Vec<&'a Entry>,
 }
 
@@ -108,15 +110,15 @@ impl<'a> Bug<'a> {
         }
     }
 
-    /// Makes a bug of those `entries` of one group that `finders` includes, of all utilities if
-    /// they are from a study.
+    /// Makes a bug of those `entries` of one group that `finders` includes, without separating the
+    /// utilities of a study.
     pub(crate) fn of(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Bug<'a> {
         let found = entries.iter().filter(|entry| finders.include(entry));
         Bug::new(reader, finders, found.collect())
     }
 
     /// Divides the entries of one group into bugs. In a study of many utilities there is one bug
-    /// for each utility; else all entries are one bug.
+    /// for each utility; otherwise all entries are one bug.
     pub(crate) fn all(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Vec<Bug<'a>> {
         let mut of_utilities: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
         for entry in entries {
@@ -128,8 +130,8 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns true if at least one entry of the bug (group of crashes) has a result that counts
-    /// ([`is_result`]): it was minimized, this was not given up, and the last build does not leave
-    /// the result in doubt. Else false.
+    /// ([`is_result`]): its minimization is complete and was not given up, and the result is not
+    /// suspected to pass with the last build. Otherwise false.
     pub(crate) fn has_result(&self) -> bool {
         !self.results.is_empty()
     }
@@ -142,10 +144,10 @@ impl<'a> Bug<'a> {
         open.filter(move |entry| !has_result && entry.minimized.is_none())
     }
 
-    /// Returns the entry of the bug to minimize first; `None` if an entry has a result already.
-    /// Entries found by runs come first, in the order of the runs. Of entries from files, whose
-    /// names do not tell which came first, one whose minimization has begun is chosen, or else the
-    /// smallest.
+    /// Returns the entry of the bug (group of crashes) to minimize first; `None` if an entry has a
+    /// result already. Entries found by runs come first, in the order of the runs, then entries
+    /// from files: one whose minimization has begun, else the smallest, since file names do not
+    /// tell which came first.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -159,8 +161,9 @@ impl<'a> Bug<'a> {
         self.waiting().min_by_key(place)
     }
 
-    /// Returns the entry of the bug to minimize first: one whose minimization was begun and
-    /// interrupted, or else the one found first. `None` if an entry has a result already.
+    /// Returns the entry of the bug (group of crashes) to minimize first: one whose minimization
+    /// was begun and interrupted, or else the one found first. `None` if an entry has a result
+    /// already.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -170,9 +173,9 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the next entry that may give a smaller result than those minimized so far, among the
-    /// entries found by runs or given as files. One whose minimization has begun comes first, then
-    /// the one found first. `None` if there is none, or nothing was minimized. Slips (found by
-    /// chance while other entries were minimized) have no influence on the choice.
+    /// entries found by runs or given as files: an entry whose minimization has begun, else the one
+    /// found first. `None` if there is none, or nothing was minimized. Slips (inputs that crashed
+    /// by chance while other entries were minimized) have no influence on the choice.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
         let is_found = |entry: &&Entry| !is_slip(entry.crash.found.as_ref());
         let order = |entry: &&Entry| {
@@ -188,8 +191,8 @@ impl<'a> Bug<'a> {
 
     /// Returns the smallest entry that may give a smaller result than the bug (group of crashes)
     /// has; an entry whose minimization has begun comes first. `None` if there is none, or nothing
-    /// was minimized. Left out are slips (found by chance during a minimization) whose test has no
-    /// number, since the number of workers decides which of them occur.
+    /// was minimized. Ignores slips (inputs found by chance during a minimization) whose test has
+    /// no number, since which of them occur depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::of(self.results.iter().copied());
         let order = |entry: &&Entry| {
@@ -208,10 +211,10 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the entry of the bug (group of crashes) to minimize next as a variant, that is, an
-    /// entry whose minor key no minimized reproducer has. An entry whose minimization has begun
-    /// comes first; then the minor key that was found first decides, and then the size. `None` if
-    /// there is no such entry, nothing was minimized, or the reproducers already have more than
-    /// `most` minor keys.
+    /// entry whose minor key (finer hash of crashes) no minimized reproducer has. Prefers entries
+    /// whose minimization has begun, then minor keys that were met while this bug was minimized,
+    /// then the minor key found first, then the smallest entry. `None` if there is no variant,
+    /// nothing was minimized, or the reproducers already have more than `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.minors_of_results();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -242,7 +245,7 @@ impl<'a> Bug<'a> {
         shown.map(|entry| entry.id.minor()).collect()
     }
 
-    /// Returns true if the minimization of an entry has begun, that is, if it has a log; else
+    /// Returns true if the minimization of an entry has begun, that is, if it has a log; otherwise
     /// false.
     pub(crate) fn is_begun(&self, entry: &Entry) -> bool {
         entry.id.log(self.root).exists()
@@ -253,7 +256,8 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns true if the entry was found by chance while another entry of the same group was
-    /// minimized: a candidate of that minimization crashed with another minor key. Else false.
+    /// minimized: a candidate of the minimization crashed with another minor key (finer hash of
+    /// crashes). Otherwise false.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -262,35 +266,35 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// Returns true if an entry counts as a result of its group: it was minimized, its minimization was
-/// not given up, and the last build of the program does not make it doubtful ([`Finders::doubts`]).
-/// Else false.
+/// Returns true if an entry counts as a result of its group: its minimization is complete and was
+/// not given up, and the last build of the program does not make its result doubtful
+/// ([`Finders::doubts`]). Otherwise false.
 pub(crate) fn is_result(finders: &Finders, entry: &Entry) -> bool {
     was_minimized(entry) && !finders.doubts(entry)
 }
 
-/// Returns true if an entry was minimized and its minimization was not given up; else false.
+/// Returns true if the minimization of an entry is complete and was not given up; otherwise false.
 fn was_minimized(entry: &Entry) -> bool {
     let outcome = entry.minimized.as_ref();
     outcome.is_some_and(|outcome| outcome.given_up.is_none())
 }
 
-/// Two sizes of a bug (group of crashes) that tell which further inputs are worth minimizing: the
-/// size of its smallest result, and the size that the smallest minimized input had before it was
-/// minimized. The two may come from different inputs.
+/// Two sizes of a bug (group of crashes) that tell which further inputs may give a smaller result:
+/// the size of its smallest result, and the size of the smallest input that was minimized, before
+/// its minimization. The two may come from different inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SmallestSizes {
     /// Size of the smallest minimized result of a bug, in bytes; `None` without results.
     result: Option<u64>,
-    /// Size, before its minimization, of the smallest input of a bug that was minimized, in bytes;
-    /// `None` if none was.
+    /// Size of the smallest input of a bug that was minimized, in bytes, before its minimization;
+    /// `None` if no input was minimized.
     input: Option<u64>,
 }
 
 impl SmallestSizes {
-    /// Computes the two sizes from `entries` (stored inputs): that of the smallest minimized
-    /// result, and that of the smallest input that was minimized. Entries without a result are
-    /// ignored.
+    /// Computes the two sizes from `entries` (stored inputs): the size of the smallest minimized
+    /// result, and the original size of the smallest input that was minimized. Entries without a
+    /// result are ignored.
     pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
         let results = entries.filter_map(|entry| entry.minimized.as_ref());
@@ -298,8 +302,9 @@ impl SmallestSizes {
         reached
     }
 
-    /// Updates the two sizes by an input of `before` bytes that was minimized to `after` bytes:
-    /// each becomes the smaller one, that of the smallest input and of the smallest result.
+    /// Takes an input of `before` bytes that was minimized to `after` bytes into account: lowers
+    /// the size of the smallest input to `before`, and the size of the smallest result to `after`,
+    /// if these are smaller.
     pub(crate) fn take(&mut self, before: u64, after: u64) {
         let least = |held: Option<u64>, size: u64| Some(held.map_or(size, |held| size.min(held)));
         (self.input, self.result) = (least(self.input, before), least(self.result, after));
@@ -307,7 +312,7 @@ impl SmallestSizes {
 
     /// Returns true if minimizing an input of `size` bytes may give a smaller result than all
     /// results so far: it is smaller than the smallest result, or at most a tenth as large as the
-    /// smallest input that was minimized. Else false, and also if there is no result.
+    /// smallest input that was minimized. Otherwise false; also false if there is no result.
     pub(crate) fn is_beaten_by(&self, size: u64) -> bool {
         self.most().is_some_and(|most| size <= most)
     }
@@ -318,10 +323,9 @@ impl SmallestSizes {
         self.result.is_some_and(|result| size < result)
     }
 
-    /// Returns the largest size in bytes at which an input is still worth minimizing, because it
-    /// may give a smaller result than all so far: one byte less than the smallest result, or a
-    /// tenth of the smallest input that was minimized, if that is more. `None` if no input is worth
-    /// it, because the smallest result is empty, and also while nothing was minimized.
+    /// Returns the largest size in bytes of inputs that may give a smaller result than all so far:
+    /// one byte less than the smallest result, or a tenth of the smallest input that was minimized,
+    /// whichever is more. `None` if there is no result yet, or the smallest result is empty.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
         Some(smaller.max(self.input? / SIZE_DIVISOR))
@@ -329,10 +333,11 @@ impl SmallestSizes {
 }
 
 /// Returns the entries to minimize next, at most one for each bug (group, and utility in a study),
-/// the most urgent first. With `last`, also those that are minimized after all others: groups and
-/// smaller inputs that were only met during minimizations, hangs, memory blow-ups, and variants
-/// (inputs with further minor keys). Failures that `finders` does not include are left out, since
-/// runs of the target say nothing of them, and so are groups that are gone with the present build.
+/// the most urgent first. With `last`, also returns those that are minimized after all others:
+/// groups and smaller inputs that were found only during minimizations, hangs, memory blow-ups, and
+/// variants (inputs with further minor keys). Leaves out failures that `finders` does not include,
+/// since runs of the target say nothing of them, and groups that no longer fail with the last
+/// build.
 pub(crate) fn pending(
     reader: &Reader,
     finders: &Finders,
@@ -353,15 +358,15 @@ pub(crate) fn pending(
     Ok(pending.into_iter().map(|(.., id)| id).collect())
 }
 
-/// An entry to minimize, with what decides on its turn, the lowest first: its priority, whether its
-/// minimization was begun before (those come first), its place by how it was found, and its id.
+/// An entry to minimize, with the values that decide its turn, the lowest first: its priority,
+/// whether its minimization has not begun yet, its position by the way it was found, and its id.
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
 /// Returns the entries of one group to minimize next, as [`pending`] does for all groups: at most
 /// one for each bug (the group or, in a study, each utility in it), with its place in the order of
-/// minimization. Returns none if the group did not fail any more with the last build. `variants`:
-/// how many further minor keys are minimized at most; `last`: whether also to return entries that
-/// are minimized after all others.
+/// minimization. Returns none if the group no longer failed with the last build. `variants`:
+/// maximum number of further minor keys (finer hashes of crashes) that are minimized; `last`:
+/// whether also to return entries that are minimized after all others.
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,
@@ -407,9 +412,9 @@ pub(crate) fn smaller_of_runs(
 
 /// Returns the entry of `bug` (a group of crashes; in a study, those of one utility) to minimize
 /// next, and its priority; `None` if there is none. `variants` is the maximum number of minor keys
-/// that are minimized besides the first one. With `last`, entries are also returned that are
-/// minimized after all others: hangs, memory blow-ups, variants, and entries that only a
-/// minimization has met.
+/// (finer hashes of crashes) that are minimized besides the first one. With `last`, also returns
+/// entries that are minimized after all others: hangs, memory blow-ups, variants, and entries found
+/// only during minimizations.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -439,9 +444,10 @@ fn next_of<'a>(
     }
 }
 
-/// Returns true if an entry would be minimized for its minor key alone (as a variant): its group
-/// has a result, the entry is not expected to give a smaller one, and no result has its minor key.
-/// The minimization then keeps that minor key. Entries that `finders` does not include are ignored.
+/// Returns true if an entry would be minimized for its minor key (finer hash of crashes) alone (as
+/// a variant): its group has a result, the entry is not expected to give a smaller one, and no
+/// result has its minor key. The minimization then keeps that minor key. Entries that `finders`
+/// does not include are ignored.
 pub(crate) fn is_variant(
     reader: &Reader,
     finders: &Finders,
@@ -464,8 +470,8 @@ pub(crate) fn is_variant(
     }))
 }
 
-/// A queue of slips, that is inputs that crashed in other groups while entries were minimized. It
-/// is filled from the logs of minimizations, each of which is read only once.
+/// A queue of slips (inputs that crashed in other groups while entries were minimized). It is
+/// filled from the logs of minimizations, each of which is read only once.
 #[derive(Debug, Default)]
 pub(crate) struct SlippedInputs {
     /// Entries whose logs were read for slips (inputs with another crash), or are in the queue to
@@ -473,8 +479,8 @@ pub(crate) struct SlippedInputs {
     seen: HashSet<EntryId>,
     /// Minimized entries whose logs are still to be read for slips (inputs with another crash).
     unread: VecDeque<EntryId>,
-    /// Slips (inputs that crashed in another group while an entry was minimized) that were read
-    /// from logs and are still to be handled, each with that entry.
+    /// Slips that were read from logs and are still to be handled: inputs that crashed in another
+    /// group while an entry was minimized, each with the id of the minimized entry.
     slips: VecDeque<(EntryId, LeastSlip)>,
     /// The store's count of changes of groups at the time when all groups were last searched for
     /// minimized entries. `None` before the first search, and if the store does not count changes.
@@ -482,10 +488,11 @@ pub(crate) struct SlippedInputs {
 }
 
 impl SlippedInputs {
-    /// Returns the next slip that is worth storing, and the entry whose minimization has met it;
-    /// `None` if there are no more. A slip is an input with another crash. It is worth storing if
-    /// it is smaller than all results of the group it crashed in, and than all entries there that
-    /// wait to be minimized. Groups whose major key (12 hex digits) `accepts` rejects are left out.
+    /// Returns the next slip (input that crashed in another group during a minimization) to store,
+    /// and the entry that was minimized; `None` if there are no more. A slip is to be stored if it
+    /// is smaller than all results of the group in which it crashed, and than all entries of this
+    /// group that wait to be minimized. Groups whose major key (12 hex digits) `accepts` rejects
+    /// are left out.
     pub(crate) fn next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -533,9 +540,9 @@ impl SlippedInputs {
         Ok(true)
     }
 
-    /// Returns the major keys (12 hex digits) of those groups of crashes that the store has changed
-    /// since the last call; another entry may have been minimized in them. Returns all groups in
-    /// the first call, and if the store does not count changes.
+    /// Returns the major keys (12 hex digits) of the groups of crashes that have changed in the
+    /// store since the last call, since further entries of them may have been minimized. Returns
+    /// all groups in the first call, and if the store does not count changes.
     fn changed<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -552,11 +559,11 @@ impl SlippedInputs {
         Ok(groups.map(|group| group.record.major.short()).collect())
     }
 
-    /// Stores the next slip ([`SlippedInputs::next`]) as an entry of the group it crashed in, and
-    /// returns true; returns false if no slip is left. A slip is an input that crashed in another
-    /// group while an entry was minimized. It is skipped if it does not crash in that group again
-    /// when it is run by the settings `minimizing`, or if `accepts` rejects the group's major key
-    /// (12 hex digits).
+    /// Stores the next slip ([`SlippedInputs::next`]) as an entry of the group in which it crashed,
+    /// and returns true; returns false if no slip remains. A slip is an input that crashed in
+    /// another group while an entry was minimized. It is skipped if it does not crash in the same
+    /// group again when it is run with the settings `minimizing`, or if `accepts` rejects the
+    /// group's major key (12 hex digits).
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -573,8 +580,8 @@ impl SlippedInputs {
 }
 
 /// Runs the input of `slip`, which had another crash when `entry` was minimized. If it crashes with
-/// the recorded major key of that other crash again, stores it as an entry of the other crash's
-/// group, and returns true; else returns false.
+/// the recorded major key (hash that identifies a bug) again, stores it as an entry of the group
+/// with this major key, and returns true; otherwise returns false.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -596,7 +603,8 @@ pub(crate) fn file_slip<S: StoreWriter>(
 }
 
 /// Returns the slips (inputs with another crash) in the log of an entry's minimization, the
-/// smallest of each major and minor key; none if the log does not exist, or is damaged.
+/// smallest of each major and minor key (coarse and fine hash); none if the log does not exist, or
+/// is damaged.
 fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     let path = entry.log();
     if !path.exists() {
@@ -610,9 +618,10 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     }
 }
 
-/// Returns true if it is worth storing `slip`, a crash that the minimization of `entry` has met:
-/// its input is smaller than all results of the group in which it crashed, and than all entries of
-/// that group that are not minimized yet. In a study, only those of the same utility are compared.
+/// Returns true if `slip`, a crash met while `entry` was minimized, is to be stored: its input is
+/// smaller than all results of the group in which it crashed, and than all entries of this group
+/// that are not minimized yet. In a study, only entries of the same utility are compared. False if
+/// the group has no result.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));
@@ -625,7 +634,8 @@ fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, 
     Ok(reached.is_larger_than(size) && !entries.iter().any(waits))
 }
 
-/// Returns the utility of an entry; `None` unless a study of many utilities has found it.
+/// Returns the utility (system program) in whose runs a study has found an entry; `None` if no
+/// study has found it.
 fn utility(entry: &Entry) -> Option<&str> {
     entry.crash.of.as_ref().map(|of| of.utility.as_str())
 }

@@ -30,12 +30,12 @@ const HANG_DIVISOR: u32 = 5;
 /// Least time for which all hangs and memory blow-ups together are minimized after fuzzing, unless
 /// the user has set a time limit for each entry.
 const MIN_TOTAL: Duration = Duration::from_secs(5);
-/// If a time budget that several entries share has less than this left, no further entry of the
-/// budget is minimized.
+/// Least remaining time of a time budget that several entries share. If less remains, no further
+/// entry of the budget is minimized.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
-/// Least time budget, after fuzzing, for minimizing all crashes together that were found only by
-/// minimizing other inputs. It does not apply if the user has set a time limit for each entry.
+/// Least time budget, after fuzzing, for minimizing all crashes together that were found only
+/// during other minimizations. It does not apply if the user has set a time limit for each entry.
 const MIN_SLIPPED: Duration = Duration::from_secs(60);
 
 /// Why an entry that was found on another target is not minimized.
@@ -46,7 +46,7 @@ const FOREIGN: &str = "the crash does not reproduce with this program, on which 
 pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
 /// Runs the minimizing thread of a campaign: minimizes each entry that it receives from `queue`,
-/// and sends a reply after each, until the queue is closed.
+/// and sends a reply after each entry, until the queue is closed.
 pub(crate) fn run_minimizer(
     store: &Mutex<Store>,
     minimizing: &Minimizing,
@@ -63,12 +63,12 @@ pub(crate) fn run_minimizer(
     }
 }
 
-/// Minimizes entries of an output directory one after the other, until none is left: of groups
-/// without a minimized result, and inputs that may give a smaller result than their group has; with
-/// `resume` also entries whose minimization was ended by its budget, or whose crash did not occur
-/// with another build. Checks all groups first if the program was rebuilt. Failures that were found
-/// on another target are left out. Groups in `known` (muted), leaks, and crashes that a study has
-/// found are left out: the call that resumes the study minimizes those.
+/// Minimizes entries of an output directory one after the other, until none is left: entries of
+/// groups without a minimized result, and inputs that may give a smaller result than their group
+/// has; with `resume` also entries whose minimization was ended by its budget, or whose crash did
+/// not occur with another build. First checks all groups if the program was rebuilt. Leaves out
+/// failures that were found on another target, groups in `known` (muted), leaks, and crashes that a
+/// study has found, which the call that resumes the study minimizes.
 ///
 /// # Errors
 /// When the target cannot be run, or a file cannot be written; earlier results are kept, and the
@@ -150,8 +150,8 @@ fn show_result(
     Ok(())
 }
 
-/// Returns true if the entry `id` was found on another target than that of `minimizing`. It then
-/// does not count as flaky if runs of this target do not show its crash.
+/// Returns true if the entry `id` was found on another target than that of `minimizing`. Its crash
+/// then does not count as flaky, even if runs of the target of `minimizing` do not show it.
 fn is_foreign(reader: &Reader, minimizing: &Minimizing, id: &EntryId) -> Result<bool, StoreError> {
     let finders = Finders::of_target(reader, &minimizing.target)?;
     let entry = reader.entry(id)?;
@@ -172,18 +172,18 @@ struct PendingEntries<'a> {
     /// The campaigns recorded in the output directory, from which `finders` was made.
     campaigns: CampaignFile,
     /// The entries to minimize of each group, by the group's kind and major key (12 hex digits);
-    /// groups without such entries are left out.
+    /// groups without entries to minimize are left out.
     groups: BTreeMap<(Kind, String), GroupWork>,
 }
 
-/// The work that minimization still has in one group: its entries to be minimized, in order, and
+/// The entries of one group that are still to be minimized: those never minimized, in order, and
 /// those whose minimization is unfinished.
 #[derive(Default)]
 struct GroupWork {
     /// The entries of the group that are to be minimized next, in order.
     pending: Vec<PendingEntry>,
     /// In a call that resumes minimizations: entries whose minimization was ended by its budget, or
-    /// whose crash did not occur with another build; else empty.
+    /// whose crash did not occur with another build. Empty in other calls.
     unfinished: Vec<EntryId>,
 }
 
@@ -254,9 +254,9 @@ impl<'a> PendingEntries<'a> {
         })
     }
 
-    /// Reads those groups again that have changed since the last call. Returns the entries to
-    /// minimize, except those in `taken`: the most urgent first, and last those whose minimization
-    /// had ended and is taken up again.
+    /// Reads the groups that have changed since the last call again. Returns the entries to
+    /// minimize, except those in `taken`: the most urgent first, and last those whose unfinished
+    /// minimization is resumed.
     fn except(&mut self, taken: &HashSet<EntryId>) -> Result<Vec<EntryId>, StoreError> {
         let (changed, campaigns) = {
             let store = lock(self.store);
@@ -290,9 +290,8 @@ impl<'a> PendingEntries<'a> {
 
 /// Returns the entries of a group that a call with `--resume` minimizes again: those whose
 /// minimization was cut short by its budget, and those whose minimization was given up because the
-/// crash did not occur again, which may be different with another build. Returns none of a group
-/// that is gone with the present build, and leaves out entries that a study or another target has
-/// found.
+/// crash did not occur again with another build. Leaves out entries found by a study or on another
+/// target. Returns none if the group did not fail any more when it was checked with the last build.
 fn unfinished(
     reader: &Reader,
     finders: &Finders,
@@ -322,9 +321,9 @@ fn unfinished(
         .collect())
 }
 
-/// Returns the entries that [`minimize_pending`] would minimize now, if called without `resume`, on
-/// `target`, the most urgent first. Groups in `known` (muted) are left out. Each minimization may
-/// add further entries.
+/// Returns the entries that [`minimize_pending`] would minimize on `target` if it were called
+/// without `resume`, the most urgent first. Groups in `known` (muted) are left out. Each
+/// minimization may add further entries.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -342,8 +341,8 @@ pub fn pending_entries(
 }
 
 /// Removes from `entries` those that calls on one target do not minimize: leaks, crashes that a
-/// study has found, and entries that no longer exist. `id` returns the id of an element. Fails if
-/// an entry cannot be read.
+/// study has found, and entries that no longer exist. `id` returns the id of an element of
+/// `entries`. Fails if an entry cannot be read.
 fn retain_minimizable<T>(
     reader: &Reader,
     entries: &mut Vec<T>,
@@ -362,9 +361,9 @@ fn retain_minimizable<T>(
     failed
 }
 
-/// Minimizes one entry by the settings `minimizing`. If its crash does not happen again, records
-/// that for the entry and returns `Ok`. Calls `watch` at most ten times a second while the
-/// minimization goes on.
+/// Minimizes one entry with the settings `minimizing`. If its crash does not happen again, records
+/// this for the entry and returns `Ok`. Calls `watch` at most ten times a second during the
+/// minimization.
 pub(crate) fn minimize_entry<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -380,9 +379,9 @@ pub(crate) fn minimize_entry<S: StoreWriter>(
 }
 
 /// Minimizes one entry with these options and returns the result; `None` if its crash did not
-/// happen again, which is recorded for the entry if it was found on this target. Records nothing,
-/// and counts as interrupted, if the program was rebuilt meanwhile: the groups are to be checked
-/// with the new build first.
+/// happen again, which is recorded if the entry was found on this target. If the program was
+/// rebuilt meanwhile, records nothing and returns the error of an interruption, since the groups
+/// are first to be checked with the new build.
 pub(crate) fn minimize_with<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -422,13 +421,13 @@ pub(crate) fn minimize_with<S: StoreWriter>(
 }
 
 /// Kinds of entries that share a time budget after fuzzing: hangs and memory blow-ups, and crashes
-/// that only minimizations have met.
+/// that were found only during minimizations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Budgeted {
     /// Hangs and memory blow-ups: each of their failing runs takes all its permitted time or
     /// memory.
     Slow,
-    /// Crashes that only minimizations have met. Each minimization of one may meet further ones: a
+    /// Crashes that were found only during minimizations. Minimizing one may find further ones: a
     /// program with a damaged stack jumps to another place for each candidate.
     Slipped,
 }
@@ -449,23 +448,24 @@ pub(crate) fn is_slipped(reader: &Reader, id: &EntryId) -> bool {
     entry.is_some_and(|entry| is_slip(entry.crash.found.as_ref()))
 }
 
-/// Time budgets for what is minimized when fuzzing is over: one for all hangs and memory blow-ups
-/// together, and one for all crashes that only minimizations have met.
+/// Time budgets for minimization after fuzzing: one for all hangs and memory blow-ups together, and
+/// one for all crashes that were found only during minimizations.
 pub(crate) struct RestBudget {
     /// Time left of the two budgets: first for hangs and memory blow-ups, second for crashes that
-    /// only minimizations have met. `None` if the user has set a time limit for each entry, which
-    /// then is the only limit.
+    /// were found only during minimizations. `None` if the user has set a time limit for each
+    /// entry, which then is the only limit.
     left: Option<[Duration; 2]>,
     /// Entries that were not minimized because no time was left: first hangs and memory blow-ups,
-    /// second crashes that only minimizations have met.
+    /// second crashes that were found only during minimizations.
     refused: [HashSet<EntryId>; 2],
 }
 
 impl RestBudget {
-    /// Creates the time budgets for minimizing the entries that are left after the time `fuzzed` of
+    /// Creates the time budgets for minimizing the remaining entries after the time `fuzzed` of
     /// fuzzing. Hangs and memory blow-ups together get a fifth of `fuzzed`, at least 5 seconds;
-    /// crashes that only minimizations have met get as long as `fuzzed`, at least a minute. There
-    /// is no limit if the user has set a time limit for each entry (`minimizing` is not hurried).
+    /// crashes found only during minimizations together get as long as `fuzzed`, at least a minute.
+    /// There is no limit if the user has set a time limit for each entry (`minimizing` is not
+    /// hurried).
     pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> RestBudget {
         let slow = (fuzzed / HANG_DIVISOR).max(MIN_TOTAL);
         RestBudget {
@@ -474,10 +474,11 @@ impl RestBudget {
         }
     }
 
-    /// Returns the settings by which the entry `id` is minimized: `minimizing`, but limited to the
-    /// time left of the budget that the entry shares with others, if it shares one. `slipped`:
-    /// whether only a minimization has met the entry. Returns `None` if less than a second is left;
-    /// the entry is then not minimized, and [`notes`](RestBudget::notes) counts it.
+    /// Returns the settings for minimizing the entry `id`: `minimizing`, with the time limited to
+    /// the rest of the budget that the entry shares with others, if it shares one. `slipped`:
+    /// whether the entry was found only during a minimization. Returns `None` if less than a second
+    /// of the budget is left; the entry is then not minimized, and [`notes`](RestBudget::notes)
+    /// counts it.
     pub(crate) fn of(
         &mut self,
         id: &EntryId,
@@ -504,8 +505,8 @@ impl RestBudget {
     }
 
     /// Subtracts the time `taken` by the minimization of an entry from the budget that the entry
-    /// shares with others, if it shares one. `slipped`: whether only a minimization has met the
-    /// entry, by chance.
+    /// shares with others, if it shares one. `slipped`: whether the entry was found only by chance
+    /// during a minimization.
     pub(crate) fn spend(&mut self, id: &EntryId, slipped: bool, taken: Duration) {
         let of = Budgeted::of(id, slipped);
         if let Some((left, of)) = self.left.as_mut().zip(of) {
@@ -514,7 +515,7 @@ impl RestBudget {
     }
 
     /// Returns notes that tell the user how many entries are not minimized because no time was
-    /// left: hangs and memory blow-ups, and crashes that only minimizations have met.
+    /// left: hangs and memory blow-ups, and crashes that were found only during minimizations.
     pub(crate) fn notes(&self) -> Vec<String> {
         let [slow, slipped] = self.refused.each_ref().map(HashSet::len);
         let are = |count: usize| if count == 1 { "is" } else { "are" };
@@ -590,7 +591,7 @@ mod tests {
     }
 
     /// Returns the time limit in seconds for the minimization of an entry that a run has found;
-    /// `None` if it is not minimized, because too little time is left.
+    /// `None` if the entry is not minimized, because too little time is left.
     fn budget(budget: &mut RestBudget, kind: Kind, minimizing: &Minimizing) -> Option<u64> {
         let how = budget.of(&entry(kind), false, minimizing)?;
         how.budget_time.map(|budget| budget.as_secs())

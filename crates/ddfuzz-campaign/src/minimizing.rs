@@ -1,5 +1,5 @@
 //! [`Minimizing`]: minimizes one entry of an output directory, and writes its log, its reproducer
-//! and the other crashes that its search meets (slips).
+//! and its slips (other crashes that the search meets).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,14 +28,14 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 
-/// Greatest number of candidates run to find an input with the minor key of the original crash.
+/// Greatest number of candidates run to find an input with the original minor key (finer hash).
 const MAX_CANDIDATES: u64 = 256;
 
 /// Before a minimization replaces the files of an earlier one, its input is run up to this many
 /// times; if none of these runs fails, the minimization ends with an error.
 const CONFIRMING_TRIES: u64 = 12;
 
-/// The target and the settings by which entries of an output directory are minimized.
+/// The target and the settings for the minimization of entries of an output directory.
 #[derive(Clone, Debug)]
 pub struct Minimizing {
     /// The target: program, arguments, limits.
@@ -44,14 +44,14 @@ pub struct Minimizing {
     pub way: Way,
     /// Name of the search (algorithm of delta debugging) that makes the candidates.
     pub search: String,
-    /// Name of the structure (file format or language) that the search `full` parses inputs by, or
-    /// `none`; `None` chooses by the content of each input.
+    /// Name of the structure (file format or language) with which the search `full` parses inputs,
+    /// or `none`; `None` chooses by the content of each input.
     pub structure: Option<String>,
-    /// Whether the user has named `structure`; a log made with another structure is then not
+    /// Whether the user has named `structure`; a log made with a different structure is then not
     /// continued, and the minimization begins anew.
     pub structure_is_named: bool,
-    /// Name of the grammar that fits most seeds of the target; text inputs that fit no grammar are
-    /// parsed by it nevertheless. `None` if there is none.
+    /// Name of the grammar that fits most seeds of the target. Text inputs that fit no grammar are
+    /// nevertheless parsed with this grammar. `None` if there is none.
     pub usual_language: Option<String>,
     /// Greatest wall time for the minimization of one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
@@ -68,8 +68,8 @@ pub struct Minimizing {
     /// Whether the time limit of a test is learned from the first runs of the minimized input;
     /// false if the user has set a limit.
     pub learn_limit: bool,
-    /// Whether time is short after fuzzing: hangs and memory blow-ups then share a part of the
-    /// fuzzing's time. False if the user has set a time limit for each entry.
+    /// Whether time is short after fuzzing, so that all hangs and memory blow-ups together get only
+    /// a part of the time that fuzzing took. False if the user has set a time limit for each entry.
     pub hurried: bool,
     /// Number of worker threads of one minimization; the result does not depend on it.
     pub jobs: usize,
@@ -78,27 +78,26 @@ pub struct Minimizing {
     pub variants: Variants,
 }
 
-/// How many minor keys of a group are minimized separately, in addition to the group's first one:
+/// How many minor keys (finer crash hashes) of a group are minimized in addition to its first one:
 /// two bugs behind one helper function share a group, and differ by the minor key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variants {
-    /// Only the group's first minor key is minimized.
+    /// Only the group's first minor key (finer crash hash) is minimized.
     #[default]
     None,
-    /// At most [`Variants::MOST`] further minor keys are minimized in each group; none if a
-    /// sanitizer has reported the crash, since its report already puts such bugs into different
-    /// groups.
+    /// At most [`Variants::MOST`] further minor keys (finer crash hashes) in each group; none for
+    /// reports of sanitizers, since these already put such bugs into different groups.
     Plain,
-    /// At most this number of further minor keys are minimized in each group.
+    /// At most this number of further minor keys (finer crash hashes) are minimized in each group.
     Most(usize),
 }
 
 impl Variants {
-    /// Number of further minor keys of a group that are minimized by default.
+    /// Default number of further minor keys (finer crash hashes) of a group that are minimized.
     pub const MOST: usize = 3;
 
-    /// Returns how many further minor keys, beside the first one, are minimized at most in a group
-    /// whose crashes have the class `class`.
+    /// Returns how many further minor keys (finer hashes of crashes), in addition to the first one,
+    /// are minimized at most in a group whose crashes have the class `class`.
     pub fn most(self, class: &Class) -> usize {
         match self {
             Variants::None => 0,
@@ -109,7 +108,7 @@ impl Variants {
     }
 }
 
-/// A target that was started already for a minimization: its executor, and a triager that
+/// A target that was already started for a minimization: its executor, and a triager that
 /// classifies its crashes.
 pub struct StartedTarget {
     /// The executor that runs the candidates of a search; it may run many inputs in one process.
@@ -125,16 +124,17 @@ pub struct Finished {
     pub start: StartLine,
     /// The minimized input, with the counts of tests, and how minimal it is claimed to be.
     pub minimized: Minimized,
-    /// A note for the user about an earlier minimization of the entry: that this one went on within
-    /// its limits, or that its smaller result was kept. `None` if there is nothing to say.
+    /// A note for the user about an earlier minimization of the entry: that this minimization
+    /// continued it within its limits, that its smaller result was kept, or that its damaged log
+    /// was set aside. `None` if there is nothing to say.
     pub note: Option<String>,
-    /// A further entry, made of an earlier minimization's result because that was smaller; `None`
-    /// if there is none.
+    /// A further entry, made from the result of an earlier minimization because this result was
+    /// smaller; `None` if there is none.
     pub smaller: Option<EntryId>,
 }
 
 impl Minimizing {
-    /// Creates settings for minimizing crashes of `target`, executed in the way `way`, by the
+    /// Creates settings for minimizing crashes of `target`, executed in the way `way`, with the
     /// search named `search`, without budgets and variants.
     pub fn of_target(target: Target, way: Way, search: &str) -> Minimizing {
         Minimizing {
@@ -156,8 +156,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns these settings for minimizing `crash`: if `crash` records a target of its own,
-    /// because a study of many programs has found it, with that target and its way of execution.
+    /// Returns these settings for minimizing `crash`, with the target and way of execution that
+    /// `crash` records if a study of many programs has found it.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -171,8 +171,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns the options of one minimization: the budgets of these settings, and `stop`, which
-    /// ends the minimization when it turns true. They have no callbacks.
+    /// Returns the options of one minimization, without callbacks: the budgets of these settings,
+    /// and `stop`, which ends the minimization when it turns true.
     pub fn options<'a>(&self, stop: &'a AtomicBool) -> Options<'a> {
         Options {
             budget_tests: self.budget_tests,
@@ -194,8 +194,8 @@ impl Minimizing {
         self.oracle_within(self.target.limits, held.into())
     }
 
-    /// Creates the oracle for the crash `held`, as [`Minimizing::oracle`] does; starts the target
-    /// for it, with `limits` on each run.
+    /// Starts the target, with `limits` on each run, and creates the oracle for the crash `held`,
+    /// as [`Minimizing::oracle`] does.
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
@@ -210,7 +210,7 @@ impl Minimizing {
     }
 
     /// Creates the oracle (interestingness test) for the crash `held`, as [`Minimizing::oracle`]
-    /// does, from a target that is started already and whose runs have the limits `limits`.
+    /// does, from a target that was already started and whose runs have the limits `limits`.
     fn oracle_of(&self, started: StartedTarget, limits: Limits, held: HeldCrash) -> CrashOracle {
         let (mut observed, way) = (self.target.clone(), self.way);
         observed.limits = limits;
@@ -247,9 +247,9 @@ impl Minimizing {
         }
     }
 
-    /// Returns the limits of each run in the search that minimizes `input`: those of the target.
-    /// Each failing run of a hang takes the whole time limit; so for a hang, the time limit is a
-    /// shorter one if a run shows that the input hangs within that, too (docs/decisions/0050).
+    /// Returns the limits of each run in the search that minimizes `input`. They are the target's,
+    /// but for a hang, whose failing runs each take the whole time limit, the time limit is shorter
+    /// if a run shows that the input also hangs within the shorter limit (docs/decisions/0050).
     fn search_limits(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -280,8 +280,8 @@ impl Minimizing {
     }
 
     /// Minimizes `input`, and returns the result, as [`Minimizing::minimize`] does, but uses the
-    /// target `started`, if given, instead of starting one; a started target whose limits are not
-    /// those of the search is dropped.
+    /// target `started`, if given, instead of starting a new one. If its limits differ from the
+    /// limits of the search, `started` is dropped, and a new target is started.
     ///
     /// # Errors
     /// As [`Minimizing::minimize`].
@@ -313,8 +313,8 @@ impl Minimizing {
         Ok(minimized)
     }
 
-    /// Returns true if the target crashes with the major key `major` on any input, which a few very
-    /// different inputs show; else false.
+    /// Returns true if the target crashes with the major key `major` (hash that identifies a bug)
+    /// on any input, which a few very different inputs show; otherwise false.
     fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
         let triager = Triager::of_target(&self.target, self.way);
         let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
@@ -353,8 +353,8 @@ impl Minimizing {
     /// only for moments.
     ///
     /// # Errors
-    /// [`MinimizeError::Interrupted`] when `stop` turned true: the next call continues. Else when
-    /// the target cannot be run or a file cannot be written.
+    /// [`MinimizeError::Interrupted`] when `stop` turned true: the next call continues. Other
+    /// errors when the target cannot be run or a file cannot be written.
     pub fn entry<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -365,7 +365,7 @@ impl Minimizing {
     }
 
     /// Minimizes an entry and records the result, as [`Minimizing::entry`] does, with `options`,
-    /// whose callbacks for reductions and slips (candidates with another crash) are replaced.
+    /// but with its own callbacks for reductions and slips (candidates with another crash).
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -458,9 +458,9 @@ impl Minimizing {
         Err(MinimizeError::NotFailing { last, tries })
     }
 
-    /// Records the result of a minimization of the entry `id`: writes the reproducer, the script
-    /// and the outcome. Before that, stores up to two further entries: the result, if its minor key
-    /// is not that of the input, and the result of an earlier minimization, if that is smaller.
+    /// Records the result of minimizing the entry `id`: writes the reproducer, the script and the
+    /// outcome. Before this, stores the result as a further entry if its minor key (finer hash)
+    /// differs from the input's, and also the result of an earlier minimization if it is smaller.
     pub(crate) fn record_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -483,8 +483,8 @@ impl Minimizing {
     }
 
     /// Returns true if the program is another build than the last one that the output directory
-    /// records, or is missing; runs then say nothing of the recorded crash. False if it is the same
-    /// build, or if no build is recorded, as in a study of many programs.
+    /// records, or is missing; runs then say nothing of the recorded crash. False if the build is
+    /// the same, or if no build is recorded, as in a study of many programs.
     pub(crate) fn is_rebuilt<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -499,9 +499,9 @@ impl Minimizing {
         }))
     }
 
-    /// Stores further entries if the result of minimizing `entry` crashes with another minor key
-    /// than the entry's input: the result itself, and an input with the original minor key, if one
-    /// is found. Does nothing if no variants are wanted, or for hangs and memory blow-ups.
+    /// Stores further entries if the result of minimizing `entry` has another minor key (finer
+    /// hash) than its input: the result, and an input with the original minor key, if one is found.
+    /// Does nothing for hangs and memory blow-ups, or if no variants are wanted.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -531,9 +531,9 @@ impl Minimizing {
         Ok(())
     }
 
-    /// Runs candidates of the search for `input` until one crashes with the minor key of `crash`,
-    /// and returns that candidate, which is never `input` itself. `None` if none of the first
-    /// `MAX_CANDIDATES` does. Fails if `stop` turns true.
+    /// Runs candidates of the search for `input` until one crashes with the minor key (finer hash
+    /// of crashes) of `crash`, and returns this candidate, which is never `input` itself. `None` if
+    /// the first `MAX_CANDIDATES` candidates do not crash so. Fails if `stop` turns true.
     fn first_with_same_minor(
         &self,
         input: &[u8],
@@ -565,10 +565,10 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Makes the callback that stores a slip (a candidate that shows another crash) of a
-    /// minimization: one for each major and minor key, whatever the output directory holds already,
-    /// so that the stored slips do not depend on the time. `minimized`: the crash that is
-    /// minimized, whose campaign and program the slips get.
+    /// Makes the callback that stores the slips of a minimization (candidates that show another
+    /// crash): one for each major and minor key (coarse and fine hash), even if the output
+    /// directory already has the crash, so that the stored slips do not depend on the time. Slips
+    /// get the campaign and program of `minimized`, the crash that is minimized.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
@@ -586,9 +586,9 @@ impl Minimizing {
 
     /// Stores the outcome of an entry whose crash did not happen again in `tries` runs, so that it
     /// cannot be minimized further: its reproducer stays, and the crash counts as flaky if it was
-    /// found with the last build of the program. Writes also the script that reproduces the crash.
-    /// Returns false, and writes nothing, if the entry was found on another target: these runs tell
-    /// nothing of it.
+    /// found with the last build of the program. Also writes the script that reproduces the crash.
+    /// Returns true. Returns false, and writes nothing, if the entry was found on another target,
+    /// since runs of this target say nothing of it.
     ///
     /// # Errors
     /// When there is no such entry, or a file cannot be read or written.
@@ -650,7 +650,7 @@ impl Minimizing {
     }
 }
 
-/// Reads the entry `id` of the output directory; an error if there is none.
+/// Reads the entry `id` of the output directory. Fails if there is no such entry.
 fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError> {
     let missing = || StoreError::NoSuch(id.folder(store.reader().root()));
     store.reader().entry(id)?.ok_or_else(missing)
@@ -675,7 +675,7 @@ impl Finished {
 }
 
 /// Converts the result of a minimization to the form in which it is stored for the entry. `debug`:
-/// the minimized input as the program itself prints it; `None` if it does not.
+/// the minimized input as the program itself prints it; `None` if the program does not print it.
 fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
     let untried = |warning: &Warning| match warning {
         Warning::Values { untried } => Some(*untried),

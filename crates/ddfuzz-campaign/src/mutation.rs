@@ -24,11 +24,12 @@ use libafl_bolts::tuples::Merge;
 
 use crate::{Seeds, Words, generator::NotAName};
 
-/// A mutant is made by 2^e mutations, one after the other; e is drawn from 0 up to this number,
-/// without it.
+/// Number of values of the exponent e, drawn from 0 to 6: a mutant is made by 2^e mutations, one
+/// after the other.
 const HAVOC_STACK_POWERS: usize = 7;
 
-/// Builds mutated seeds from their names. Each thread has its own `Mutation`; they share the seeds.
+/// Builds mutated seeds from their names, such as `seed+HASH:SEED`. Each thread has its own
+/// `Mutation`; all threads share the seeds.
 pub struct Mutation {
     state: MutatorState,
     /// LibAFL's havoc mutators; crossover is left out if there is no second seed, and mutators that
@@ -64,7 +65,7 @@ impl Mutation {
     }
 
     /// Builds the input that `name` describes: a seed, mutated or unchanged. `None` if the campaign
-    /// does not have the seed that the name gives by its hash.
+    /// does not have the seed whose hash the name contains.
     pub fn build(&mut self, name: &MutatedName) -> Option<Vec<u8>> {
         let place = self.state.corpus.seeds.place_of(&name.hash)?;
         Some(match name.mutation {
@@ -91,8 +92,8 @@ impl Mutation {
     }
 }
 
-/// What is needed of a LibAFL tuple of mutators, whatever its type: the number of its mutators, and
-/// a way to apply the one with a given index.
+/// Interface to a LibAFL tuple of mutators of any type: the number of its mutators, and a way to
+/// apply the one with a given index.
 trait MutateAt {
     fn count(&self) -> usize;
     fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);
@@ -169,7 +170,7 @@ struct SharedSeeds {
     seeds: Seeds,
     current: Option<CorpusId>,
     shown: RefCell<Testcase<BytesInput>>,
-    /// Index of the seed of which the field `shown` holds a copy at present.
+    /// Index of the seed that the field `shown` holds a copy of at present.
     place: Cell<usize>,
 }
 

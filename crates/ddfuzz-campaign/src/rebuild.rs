@@ -24,13 +24,14 @@ use ddfuzz_store::{Build, Entry, EntryId, Kind, Reader, Store, StoreError, rfc33
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Time without changes after which a program's file counts as completely written.
 const SETTLED: Duration = Duration::from_secs(1);
-/// How long a program's file may be missing while the program is rebuilt; then the campaign fails.
+/// Time for which a program's file may be missing while the program is rebuilt; after this time the
+/// campaign fails.
 const MISSING_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time between two checks of a program's file that is being written.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Metadata of a file (device, inode, size, modification time), by which a change of the file is
-/// noticed without reading it.
+/// Metadata of a file (device, inode, size, modification time), which shows a change of the file
+/// without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     /// Device number and inode number of the file.
@@ -89,7 +90,8 @@ impl ProgramWatch {
         &self.build
     }
 
-    /// Returns a record of the watched build, seen now, that has no status of any group yet.
+    /// Returns a new record of the watched build: first seen at this moment, and without the status
+    /// of any group.
     pub(crate) fn unchecked(&self) -> Build {
         Build {
             blake3: self.build.clone(),
@@ -107,8 +109,8 @@ impl ProgramWatch {
         self.looked.elapsed() >= LOOK_EVERY && self.is_another()
     }
 
-    /// Returns true if the program differs from the watched build, or is missing, at this moment;
-    /// else false. The file is read only if its metadata has changed.
+    /// Returns true if the program differs from the watched build or is missing at this moment;
+    /// otherwise false. The file is read only if its metadata has changed.
     pub fn is_another(&mut self) -> bool {
         self.looked = Instant::now();
         let Some(path) = &self.program else {
@@ -134,9 +136,9 @@ impl ProgramWatch {
             .filter(|path| FileStamp::at(path).is_none())
     }
 
-    /// Waits until the program's file has not changed for a second, and watches its build from then
-    /// on. Returns true if that is another build than the one watched before. Returns false if it
-    /// is the same, or if `stop` turns true meanwhile.
+    /// Waits until the program's file has not changed for a second, and then watches the build in
+    /// this file. Returns true if it differs from the build watched before, and false if it is the
+    /// same or if `stop` turns true meanwhile.
     ///
     /// # Errors
     /// When the program is missing for two minutes, or cannot be read.
@@ -172,16 +174,16 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hash.to_string())
 }
 
-/// Returns true if runs of the target of `finders` can show whether the crash of an entry still
-/// occurs: the entry was found on this target, and not by a study, which records the program of
-/// each crash. Else false.
+/// Returns true if runs of the target of `finders` can show whether the crash of an entry (stored
+/// finding) still occurs: the entry was found on this target, and not by a study of system
+/// utilities, which records the program of each crash. Otherwise false.
 pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
     entry.crash.of.is_none() && finders.include(entry)
 }
 
-/// Reads the groups to check with a new build of the target: those with at least one entry of which
-/// [`is_checked`] says that runs of the target can show its crash. `finders` says which entries
-/// were found on this target.
+/// Reads the groups to check with a new build of the target: those with at least one entry whose
+/// crash can be shown by runs of the target ([`is_checked`]). `finders` says which entries were
+/// found on this target.
 fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -195,10 +197,11 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, Sto
     Ok(groups)
 }
 
-/// Records the present build of the program of `target` as its first one, so that a later call
-/// notices that the program was rebuilt. Does so only if no build of the program is recorded yet
-/// and no group was found on the target; the crashes of such a group may come from another build.
-/// Also tells the store which build runs ([`note_running_build`]).
+/// Records the present build of the program of `target` as its first build, so that a later call
+/// notices when the program was rebuilt. Records nothing if no campaign is on the target, if a
+/// build of its program is recorded already, or if a group was found on the target, since its
+/// crashes may come from another build. In every case tells the store which build runs
+/// ([`note_running_build`]).
 ///
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.
@@ -216,8 +219,8 @@ pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), Camp
 }
 
 /// Tells the store which build of the program of `target` runs from now on, for a call that stores
-/// crashes without checking the groups with this build. If another build was recorded last, the
-/// crashes of the call do not count as evidence of how that build behaves.
+/// crashes without checking the groups with this build. If it differs from the last recorded build,
+/// the crashes of the call say nothing about the recorded build.
 ///
 /// # Errors
 /// When the program cannot be read.
@@ -256,8 +259,8 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
 }
 
 /// Returns a text for the user, such as `3 fixed, 1 undecided`: how many of the `checked` groups
-/// are fixed, how many are undecided, and how many results of groups that still fail were set aside
-/// because they pass (`passing`).
+/// are fixed, how many are undecided, and how many minimized inputs (`passing`) were archived
+/// because they pass although their group still fails.
 fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     let number = |status| checked.iter().filter(|one| one.status == status).count() as u64;
     let mut text = format!("{} fixed", size::grouped(number(Status::Fixed)));
@@ -283,9 +286,9 @@ fn entry_of_file(file: &Path) -> Option<(String, String)> {
 }
 
 impl BuildCheck<'_> {
-    /// Returns true if the program was rebuilt: the output directory's own campaign, the one that
-    /// `--resume` continues, fuzzes this target and records more than one build of its program.
-    /// Else false.
+    /// Returns true if the program was rebuilt: the campaign that `--resume` continues in the
+    /// output directory fuzzes this target and records more than one build of its program.
+    /// Otherwise false.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let own = store.campaigns().current.as_ref();
@@ -294,7 +297,7 @@ impl BuildCheck<'_> {
     }
 
     /// Returns all builds of the program that the output directory records, oldest first; `None` if
-    /// no campaign there is on the target.
+    /// no campaign in the output directory is on the target.
     fn builds(&self) -> Option<Vec<Build>> {
         let record = record_of(&self.minimizing.target);
         lock(self.store).campaigns().builds(&record)
@@ -311,16 +314,17 @@ impl BuildCheck<'_> {
         lock(self.store).record_build(&record, build)
     }
 
-    /// Returns the groups that are gone with the last recorded build ([`gone_with`]), by kind and
-    /// major key (12 hex digits); empty if no build is recorded.
+    /// Returns the groups whose crash did not occur any more when they were checked with the last
+    /// recorded build ([`gone_with`]), by kind and major key (12 hex digits); empty if no build is
+    /// recorded.
     pub(crate) fn gone(&self) -> HashSet<(Kind, String)> {
         self.recorded().as_ref().map(gone_with).unwrap_or_default()
     }
 
-    /// Compares the program with the build that the output directory has recorded last, at the
-    /// start of a call of ddfuzz. If it is another build, checks all groups with it; if it is the
-    /// same, only the groups recorded as unchecked. If no build is recorded, records this one, and
-    /// checks all groups. Does nothing if no campaign of the directory is on the target.
+    /// Compares the program with the last recorded build, at the start of a call of ddfuzz. If the
+    /// program is another build, checks all groups with it; if it is the same, checks only the
+    /// groups recorded as unchecked. If no build is recorded, records the present one, and checks
+    /// all groups. Does nothing if no campaign of the output directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -348,10 +352,10 @@ impl BuildCheck<'_> {
     /// Checks every group that was found on the target with the present build, by running the
     /// reproducer and the original of its entries until one crashes as before. Records the status
     /// of each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
-    /// minimizations start again, since their logs hold results of the earlier build, and so do
-    /// those whose result passes while the input that was minimized still fails. If the user stops
-    /// meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does nothing
-    /// if no campaign of the directory is on the target.
+    /// minimizations start again, since their logs hold results of the earlier build; finished ones
+    /// start again if their result passes although the original input still fails. If the user
+    /// stops meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does
+    /// nothing if no campaign of the output directory is on the target.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,
@@ -364,7 +368,8 @@ impl BuildCheck<'_> {
     }
 
     /// Runs the stored inputs of all groups again with the present build, to see which bugs still
-    /// occur, and records the results and the build. First shows the user `why` this is done.
+    /// occur, and records the results and the build. First shows the user `why` the groups are
+    /// checked.
     fn check_all(
         &self,
         why: &str,
@@ -414,9 +419,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks groups by runs of the target, updates the results of those that still fail, and
-    /// records their statuses in `build`. Returns the counts of groups as a text for the user;
-    /// `None` if the user has stopped the check.
+    /// Checks `groups` by runs of the target, updates the minimized results of groups that still
+    /// fail, and records the statuses of all of them in `build`. Returns a text for the user with
+    /// the number of groups of each status; `None` if the user has stopped the check.
     fn check(
         &self,
         finders: &Finders,
@@ -456,12 +461,12 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Settles the minimized result of the entry whose input has failed when `group` was checked
-    /// with a new build. If the result passes, archives the minimization, so that the entry is
-    /// minimized again, and returns true; otherwise returns false. A result that is the failing
-    /// input is recorded in `build`. Of archived results that are smaller and still fail, the
-    /// smallest becomes a further entry of the group. Does nothing if none of the group's inputs
-    /// fails.
+    /// Updates the minimized result of one entry after `group` was checked with a new build: the
+    /// entry whose input failed in the check. If its result passes, archives its minimization, so
+    /// that it is minimized again, and returns true; otherwise returns false. If its result was the
+    /// input that failed, records it in `build`. The smallest archived result that is smaller and
+    /// still fails becomes a further entry of the group. Does nothing if no input of the group
+    /// failed.
     fn settle_result(
         &self,
         group: &CheckedGroup,
@@ -484,7 +489,7 @@ impl BuildCheck<'_> {
     }
 
     /// Reads the entry whose input failed in the check of `group`. `None` if the group did not fail
-    /// as before in that check, or if the entry is no longer there.
+    /// as before in the check, or if the entry is no longer stored.
     fn failing_entry(&self, group: &CheckedGroup) -> Result<Option<Entry>, StoreError> {
         if !group.status.is_as_before(group.kind) {
             return Ok(None);

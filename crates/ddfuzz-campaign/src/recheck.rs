@@ -15,15 +15,15 @@ use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
 use ddfuzz_store::{Entry, EntryId, Group, Kind, LastBuilds, Reader, StoreError};
 use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
-/// How an input behaved that was run until it crashed, three times at most ([`examined`]): how it
-/// ended, and the record of its crash.
+/// How an input behaved when it was run until it crashed, three times at most ([`examined`]): how
+/// its run ended, and the record of its crash.
 pub struct Examined {
-    /// How the run that crashed has ended; if none crashed, how the last run has ended.
+    /// How the run that crashed ended; if no run crashed, how the last run ended.
     pub ended: Ended,
     /// Number of times that the input was run.
     pub tries: u32,
-    /// Number of bytes of the input that the last try read, if it did not crash; `None` where it is
-    /// unknown.
+    /// Number of bytes of the input that the last try read, if this try did not crash; `None` if
+    /// the number is not known.
     pub read: Option<u64>,
     /// Record of the crash, hang or memory blow-up; `None` if the input passed, or its crash did
     /// not happen again.
@@ -33,12 +33,12 @@ pub struct Examined {
     pub other: Option<Box<Crash>>,
 }
 
-/// A group with its entries whose inputs are run to check it.
+/// A group and its entries (stored inputs), which are run to check the group.
 pub struct StoredGroup {
     /// The group: its kind and its record.
     pub group: Group,
     /// All entries of the group, in the order in which their inputs are run: first the entry that
-    /// represents the group, then those that represent its minor keys.
+    /// represents the group, then those that represent its minor keys (finer hashes of crashes).
     pub entries: Vec<Entry>,
 }
 
@@ -63,12 +63,12 @@ impl StoredGroup {
 /// Checks whether the crashes of stored groups still occur, by running the inputs of their entries
 /// again.
 pub struct Recheck<'a> {
-    /// A function that returns the target and the way of execution by which the inputs of an entry
-    /// are run; `None` leaves the entry out.
+    /// A function that returns the target and the way of execution with which the inputs of an
+    /// entry are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// A function that tells why passing runs do not show that a group is fixed: the program that
-    /// is run seems to be another one than the program that crashed. Returns `None` if there is no
-    /// such doubt.
+    /// A function that tells why passing runs do not show that a group is fixed, because the
+    /// program that is run seems to differ from the program that crashed. Returns `None` if there
+    /// is no such doubt.
     pub doubt: &'a (dyn Fn(&Group) -> Option<&'a Unobservable> + Sync),
     /// The stored groups whose crashes are to be checked by running inputs again.
     pub groups: &'a [StoredGroup],
@@ -77,13 +77,13 @@ pub struct Recheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// After groups were checked side by side, at most this many of those that did not fail as before
-/// are checked once more one at a time. If one of them then fails as before, all others are checked
-/// once more, too.
+/// Greatest number of groups that are checked once more, one at a time, because they did not fail
+/// as before when groups were checked in parallel. If one of them then fails as before, the limit
+/// is dropped: all groups that did not fail as before are checked once more.
 const CHECKED_ALONE: u32 = 8;
 
 impl Recheck<'_> {
-    /// Checks all groups by `jobs` worker threads, and returns the results in the order of the
+    /// Checks all groups with `jobs` worker threads, and returns the results in the order of the
     /// groups; `None` for groups that were not checked because the user stopped, or because they
     /// have no entries to check. Calls `progress` after each group with the number of checked
     /// groups.
@@ -115,8 +115,8 @@ impl Recheck<'_> {
         Ok(answers)
     }
 
-    /// Checks each group that did not fail as before once more, with no other group being checked.
-    /// If it now fails as before, the result in `answers` is replaced, since runs made at the same
+    /// Checks each group that did not fail as before once more, while no other group is checked. If
+    /// the group fails as before this time, replaces its result in `answers`: runs made at the same
     /// time have disturbed the first check. Stops after [`CHECKED_ALONE`] groups if none of them
     /// fails as before.
     fn check_alone(&self, answers: &mut [Option<CheckedGroup>]) -> Result<(), CampaignError> {
@@ -204,9 +204,9 @@ impl Recheck<'_> {
     }
 }
 
-/// Makes the result of checking `group` by one of its inputs, the `file` of `entry`. `status` says
-/// whether the crash still occurs, `doubt` why that cannot be told (else `None`), and `now` what
-/// the runs have shown.
+/// Makes the result of checking `group` with one of its inputs, the `file` of `entry`. `status`
+/// says whether the crash still occurs, `doubt` why this cannot be told (`None` if it can), and
+/// `now` what the runs have shown.
 fn checked_group(
     group: &Group,
     entry: &Entry,
@@ -233,8 +233,8 @@ fn checked_group(
     }
 }
 
-/// The triager (which runs and classifies inputs) that a thread has started last, kept for the next
-/// input of the same target.
+/// The triager (which runs and classifies inputs) that a thread has started last. It is kept for
+/// the next input of the same target.
 #[derive(Default)]
 struct LastTriager {
     held: Option<(Target, Way, Triager)>,
@@ -242,7 +242,7 @@ struct LastTriager {
 
 impl LastTriager {
     /// Returns a triager for `target`: the last one if it is for the same target and way of
-    /// execution, else a new one.
+    /// execution, otherwise a new one.
     fn triager(&mut self, target: &Target, way: Way) -> Result<&mut Triager, ExecError> {
         let held = match self.held.take() {
             Some((last, by, triager)) if last == *target && by == way => triager,
@@ -283,12 +283,12 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// If a flaky input would have to be run more often than this to see its crash almost certainly,
-/// runs without a crash do not show that the crash is fixed.
+/// Greatest number of runs of a flaky input that are made to see its crash almost certainly. If
+/// more would be needed, runs without a crash do not show that the crash is fixed.
 const MAX_TRIES: u32 = 300;
 
-/// Returns how often the input of an entry failed in its recorded runs. `None` if it failed in all
-/// or in none of them.
+/// Returns how often the input of an entry failed in its recorded runs. `None` if all of them
+/// failed, or none of them.
 fn known_rate(entry: &Entry) -> Option<Rate> {
     let tried = || Rate {
         hits: entry.crash.hits.into(),
@@ -300,8 +300,8 @@ fn known_rate(entry: &Entry) -> Option<Rate> {
 }
 
 /// Returns how many runs are needed so that at least one fails with a probability of more than 999
-/// in 1000. The probability that a run fails is taken from the lower end of the confidence interval
-/// of `rate`. `None` if more than 300 runs are needed.
+/// in 1000. As the probability that a run fails, takes the lower end of the confidence interval of
+/// `rate`. `None` if more than 300 runs are needed.
 fn tries_needed(rate: Rate) -> Option<u32> {
     let passes = 1.0 - rate.lower_end();
     let tries = (0.001_f64.ln() / passes.ln()).ceil();
@@ -310,7 +310,7 @@ fn tries_needed(rate: Rate) -> Option<u32> {
 
 /// Runs an input until it crashes, three times at most; if its crash is known to occur only at a
 /// certain `rate`, up to [`tries_needed`] times. Returns how it ended and the record of its crash.
-/// `leaks`: memory leaks are looked for, too.
+/// `leaks`: whether memory leaks are looked for, too.
 fn examined_at_rate(
     triager: &mut Triager,
     input: &[u8],
@@ -331,8 +331,8 @@ fn examined_at_rate(
 
 /// Compares the crash of `entry` with `now`, the result of running its input again under
 /// `conditions`. Returns the status (fixed, cannot tell, flaky, another crash, or the same one)
-/// and, only if it is "cannot tell", the reason. `doubt`: a reason, known before, why a run without
-/// a crash tells nothing.
+/// and, only for "cannot tell", the reason. `doubt`: a reason, known before the run, why a run
+/// without a crash says nothing.
 fn status(
     entry: &Entry,
     now: &Examined,
@@ -367,14 +367,14 @@ fn status(
     }
 }
 
-/// Exit statuses by which shells, `env` and loaders say that they could not execute a program or
+/// Exit statuses with which shells, `env` and loaders say that they could not execute a program or
 /// load one of its libraries.
 const NOT_EXECUTED: [i32; 2] = [126, 127];
 
-/// Returns the reason why a passing run of `input` does not show that the crash of `entry` is
-/// fixed; `None` if there is none. `now`: the result of the run. One reason is an exit status that
-/// says that a program or library could not be executed. The other is that the run has read nothing
-/// of its input, unless the crashing run is known to have read nothing either.
+/// Returns the reason why a passing run of `input`, with the result `now`, does not show that the
+/// crash of `entry` is fixed; `None` if there is none. Either the exit status says that a program
+/// or library could not be executed; or the run has read nothing of its input, and the crashing run
+/// is not known to have read nothing, too.
 fn not_run(entry: &Entry, now: &Examined, input: &[u8]) -> Option<Unobservable> {
     let hint = "run the program by hand on the input; a script may name a file that is missing, and \
                 a program a configuration";
@@ -406,8 +406,8 @@ fn not_run(entry: &Entry, now: &Examined, input: &[u8]) -> Option<Unobservable> 
 }
 
 /// Returns true if the program had read some of its input when it failed, and false if it had read
-/// nothing. That is taken from the crash record, else from the log of the entry's minimization;
-/// `None` if neither tells.
+/// nothing. Taken from the crash record, or if it has no number, from the log of the entry's
+/// minimization; `None` if neither tells.
 fn has_read(entry: &Entry) -> Option<bool> {
     let logged = || {
         let lines = Log::read(&entry.log()).ok()?.lines;
@@ -420,13 +420,13 @@ fn has_read(entry: &Entry) -> Option<bool> {
     read.map(|bytes| bytes > 0)
 }
 
-/// Returns true if two crash records are of the same bug, and else false. They are if they have the
-/// same major key. Two panics are also if the program was rebuilt between them, they have the same
-/// class, and their messages match. Two other crashes are also if they have the same class, and one
-/// of these holds: the same source line; the same function names (compared only after a rebuild, or
-/// if `before` has keys of an older version); or one of the two has no frames. If the builds are
-/// not `comparable`, since their sanitizers differ, the same source line is enough, whatever the
-/// classes.
+/// Returns true if two crash records are of the same bug, otherwise false. They are if they have
+/// the same major key (hash that identifies a bug). So are two panics if the program was rebuilt
+/// between them, they have the same class, and their messages match. So are two other crashes if
+/// they have the same class, and one of these holds: the same source line; the same function names
+/// (compared only after a rebuild, or if `before` has keys of an older version); or one of the two
+/// has no frames. If the builds are not `comparable`, since their sanitizers differ, the same
+/// source line is enough, even if the classes differ.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;
@@ -447,8 +447,8 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
 }
 
 /// Returns true if the crashes `before` and `now` must be compared by function names, not by their
-/// keys: the keys of `before` were made by an older version of the key algorithm, and it has a key
-/// of function names. Else false.
+/// keys: the keys of `before` were made by an older version of the key algorithm, and include a key
+/// of function names. Otherwise false.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }

@@ -11,7 +11,7 @@ use ddfuzz_exec::{Program, Target, bundled};
 use ddfuzz_model::files::{Base64, OsText};
 use ddfuzz_store::{Reader, StoreError};
 
-/// From where the seeds of a campaign are read.
+/// Where the seeds of a campaign are read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeedSources {
     /// Absolute paths of the files and directories of seeds that the user has given (`--seeds`).
@@ -23,18 +23,18 @@ pub struct SeedSources {
     pub bundled: bool,
 }
 
-/// The settings of a campaign that its checkpoint records. They are saved before the first seed is
-/// read again or run, so that a call that was killed at any time can be resumed by its output
-/// directory alone.
+/// The settings of a campaign that its checkpoint records. They are saved before any seed is stored
+/// or run, so that a call that was killed at any time can be resumed with its output directory
+/// alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedSettings {
     /// Which generator makes the inputs of the campaign.
     pub generator: Generator,
-    /// Name of the structure (a file format or language) by which inputs are mutated; `None`
-    /// without one.
+    /// Name of the structure (a file format or language) that mutations of inputs follow; `None` if
+    /// mutations use no structure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutated_structure: Option<String>,
-    /// Whether the user has set the time limit of a run, so that none is learned.
+    /// Whether the user has set the time limit of a run, so that no limit is learned.
     #[serde(default)]
     pub has_time_limit: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,16 +68,16 @@ impl RecordedSettings {
         }
     }
 
-    /// Reads the settings of the campaign of an output directory; `None` if it records none.
+    /// Reads the settings of the campaign in an output directory; `None` if none are recorded.
     ///
     /// # Errors
-    /// When its checkpoint cannot be read.
+    /// When the checkpoint of the campaign cannot be read.
     pub fn read(reader: &Reader) -> Result<Option<RecordedSettings>, StoreError> {
         let checkpoint = reader.load_state::<Checkpoint>()?;
         Ok(checkpoint.and_then(|checkpoint| checkpoint.settings))
     }
 
-    /// Returns from where the seeds of the campaign were read: the recorded paths, and whether
+    /// Returns where the seeds of the campaign were read from: the recorded paths, and whether
     /// seeds of the bundled target were used.
     pub fn seed_sources(&self) -> SeedSources {
         SeedSources {
@@ -105,11 +105,11 @@ impl RecordedSettings {
         words
     }
 
-    /// Reads the seeds of the campaign on `target` again, of at most `max_len` bytes, from where
-    /// they were read when it began.
+    /// Reads the seeds of the campaign on `target` again, of at most `max_len` bytes, from the
+    /// places where they were read when the campaign began.
     ///
     /// # Errors
-    /// When a path that the user has given cannot be read any more.
+    /// When a path that the user has given can no longer be read.
     pub(crate) fn read_seeds(&self, target: &Target, max_len: u64) -> Result<Seeds, SeedError> {
         let sources = self.seed_sources();
         let (seeds, _) = Seeds::read(&sources.paths, max_len)?;

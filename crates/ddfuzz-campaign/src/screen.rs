@@ -20,7 +20,8 @@ pub enum Phase {
         /// Number of suspected hangs whose position in the program is still to be determined.
         left: u64,
     },
-    /// The campaign minimizes entries: after fuzzing, or while fuzzing pauses for it.
+    /// The campaign minimizes entries (stored failing inputs): after fuzzing, or while fuzzing
+    /// pauses.
     Minimizing {
         /// Number of entries (stored failing inputs) whose minimization has ended since fuzzing
         /// ended.

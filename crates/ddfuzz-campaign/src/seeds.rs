@@ -32,7 +32,7 @@ pub struct Seed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seeds(Arc<Vec<Seed>>);
 
-/// Numbers of files and other paths that gave no seed, by the reason.
+/// Number of files and other paths that gave no seed, for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkippedSeeds {
     /// Number of files that gave no seed, because they are longer than the greatest length of an

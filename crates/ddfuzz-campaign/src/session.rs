@@ -22,9 +22,10 @@ const SAVE_EVERY: Duration = Duration::from_secs(2);
 /// The settings of one call of ddfuzz that every kind of campaign has: time limits, conditions to
 /// end, number of workers, and how groups are minimized.
 pub(crate) struct SessionSettings<'a> {
-    /// Deadline of the whole call of ddfuzz, with the minimizations after fuzzing (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, including the minimizations after fuzzing
+    /// (`--total-time`).
     pub(crate) deadline: &'a Deadline,
-    /// The target, and the settings by which groups of crashes are minimized.
+    /// The target, and the settings of the minimization of groups of crashes.
     pub(crate) minimizing: &'a Minimizing,
     /// Number of workers (threads or processes) that run the target in parallel.
     pub(crate) jobs: usize,
@@ -62,9 +63,9 @@ pub(crate) struct CampaignSession<'a> {
 }
 
 impl<'a> CampaignSession<'a> {
-    /// Creates the state of a call of ddfuzz, which begins to fuzz now, on the output directory
-    /// `store`. `stop` turns true when the user stops the call; `gate` lets the workers pause while
-    /// the disk is full.
+    /// Creates the state of a call of ddfuzz on the output directory `store`; the time for fuzzing
+    /// begins with this function. `stop` turns true when the user stops the call; `gate` lets the
+    /// workers pause while the disk is full.
     pub(crate) fn new(
         store: &'a Mutex<Store>,
         screen: &'a mut dyn Screen,
@@ -104,15 +105,15 @@ impl<'a> CampaignSession<'a> {
         self.began.elapsed().saturating_sub(self.gate.paused())
     }
 
-    /// Returns true if `error` says that the disk is full, and the campaign does not wait for space
-    /// any more, because the time for fuzzing is over or the call of ddfuzz is stopped.
+    /// Returns true if `error` says that the disk is full, and the campaign no longer waits for
+    /// space, because the time for fuzzing is over or the call of ddfuzz is stopped.
     pub(crate) fn gives_up(&self, error: &CampaignError) -> bool {
         error.full_at().is_some() && (self.stopped() || self.disk_wait.is_given_up())
     }
 
-    /// Returns `result`. If it is the error of a full disk and the campaign [gives
-    /// up](Self::gives_up) waiting for space, returns `Ok(otherwise)` instead, so that the call of
-    /// ddfuzz ends with what is stored.
+    /// Returns `result`; but if it is the error of a full disk and the campaign [gives
+    /// up](Self::gives_up) waiting for space, returns `Ok(otherwise)`, so that the call of ddfuzz
+    /// ends with what is stored.
     pub(crate) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
@@ -135,9 +136,9 @@ impl<'a> CampaignSession<'a> {
             .with_space(&mut |text| screen.note(text), write)
     }
 
-    /// Returns true if an operation with this `result` is to be repeated because the disk was full;
-    /// then pauses for up to 2 seconds before it returns. Returns false for any other result, and
-    /// for a full disk if the user has stopped, the time limit is over, or waiting is off.
+    /// Returns true, after a pause of up to 2 seconds, if an operation with this `result` is to be
+    /// repeated because the disk was full. Returns false for any other result, and also for a full
+    /// disk if the user has stopped, the time limit is over, or waiting is off.
     pub(crate) fn waits_for_space<T, E: DiskFullError>(&mut self, result: &Result<T, E>) -> bool {
         let screen = &mut *self.screen;
         self.disk_wait
@@ -180,7 +181,7 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Returns which fraction, from 0 to 1, of the time of all workers together was spent on
+    /// Returns the fraction, from 0 to 1, of the time of all workers together that was spent on
     /// minimization. `spent`: the time of minimization in this call of ddfuzz.
     pub(crate) fn minimizer_share(&self, spent: Duration) -> f64 {
         let jobs = self.settings.jobs.max(1) as f64;
@@ -226,7 +227,7 @@ impl<'a> CampaignSession<'a> {
         Ok(done)
     }
 
-    /// Minimizes one entry (stored failing input) on this thread by the settings `how`. Meanwhile
+    /// Minimizes one entry (stored failing input) on this thread with the settings `how`. Meanwhile
     /// shows the user `progress` with the time that has passed.
     pub(crate) fn minimize(
         &mut self,
@@ -239,9 +240,9 @@ impl<'a> CampaignSession<'a> {
         minimize_entry(self.store, how, self.stop, id, &mut watch)
     }
 
-    /// Updates the number of new groups with which conditions of `--until` are compared: groups of
+    /// Updates the number of new groups that conditions of `--until` are compared with: groups of
     /// crashes that are not muted, did not exist before the campaign, and that no completed call of
-    /// ddfuzz has reported. `fuzzed` is the fuzzing time until now.
+    /// ddfuzz has reported. `fuzzed` is the fuzzing time so far.
     pub(crate) fn count_new(&mut self, campaign: &CampaignState<'_>, fuzzed: Duration) {
         let checkpoint = &campaign.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
@@ -253,8 +254,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Returns the first condition of `--until` that is met after the fuzzing time `fuzzed`; `None`
-    /// if none is met. If `of_runs`, only conditions on the number of new groups are checked, else
-    /// only those on the time since the last new group.
+    /// if none is met. Checks only conditions on the number of new groups if `of_runs` is true, and
+    /// only conditions on the time since the last new group if it is false.
     pub(crate) fn reached(&self, of_runs: bool, fuzzed: Duration) -> Option<Until> {
         let status = self.new_groups.status(fuzzed);
         let mut ends = self.settings.until.iter().copied();
@@ -262,8 +263,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Builds the summary of the call of ddfuzz, with `ended_by` and `until` as given. The caller
-    /// fills in `runs_of_call`, `unstored`, `unread`, `refusals` and `unnamed`, which are 0 or
-    /// empty here.
+    /// fills in `runs_of_call`, `unstored`, `unread`, `refusals` and `unnamed`, which this function
+    /// sets to 0 or empty.
     pub(crate) fn summary(
         &self,
         campaign: &CampaignState<'_>,
@@ -301,10 +302,10 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Compares the program with the build that the output directory has recorded last; called at
-    /// the start of a call of ddfuzz. If none is recorded, records the present build; if the
-    /// program was rebuilt, checks all groups. `campaign` then forgets the stored inputs of groups
-    /// that do not fail any more.
+    /// Compares the program with the last build that the output directory records; called at the
+    /// start of a call of ddfuzz. If no build is recorded, records the present one; if the program
+    /// was rebuilt, checks all groups. `campaign` then forgets the stored inputs of groups that no
+    /// longer fail.
     pub(crate) fn begin_build(
         &mut self,
         watch: &ProgramWatch,
@@ -316,8 +317,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Waits until the file of a rebuilt program is completely written, and checks all groups if
-    /// the build is another one than before. `campaign` then forgets the stored inputs of groups
-    /// that do not fail any more.
+    /// the build differs from the last one. `campaign` then forgets the stored inputs of groups
+    /// that no longer fail.
     ///
     /// # Errors
     /// When the program is still missing at the deadline of the call, or after two minutes, or
@@ -374,7 +375,7 @@ pub struct Summary {
     /// What ended the fuzzing: the number of runs, time, `--until`, the user, or the end of the
     /// watched fuzzer.
     pub ended_by: EndedBy,
-    /// The condition of `--until` that ended the call of ddfuzz; `None` if another cause did.
+    /// The condition of `--until` that ended the call of ddfuzz; `None` if no condition ended it.
     pub until: Option<Until>,
     /// Number of findings of this call of ddfuzz that were not stored because the disk was full
     /// until the time for fuzzing was over or the call was stopped.
@@ -382,8 +383,8 @@ pub struct Summary {
     /// Number of watched files and directories that could not be read, so that they were not run; 0
     /// for other campaigns.
     pub unread: u64,
-    /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
-    /// process, could not make and left to new processes, by the reason; empty if there are none.
+    /// Number of runs of this call of ddfuzz that were refused by the way `snapshot` (many runs in
+    /// one process) and made in new processes instead, for each reason; empty if there are none.
     pub refusals: Vec<(RefusalReason, u64)>,
     /// Number of suspected hangs that were stored without their position in the program, because
     /// the campaign ended before they could be examined.

@@ -13,9 +13,9 @@ use ddfuzz_store::KnownGroups;
 /// When the groups that a campaign finds are minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// A group is minimized as soon as it is found. In the classic campaign, a separate worker does
-    /// that, as with [`When::Worker`]; in a guided one, the fuzzing workers minimize in time
-    /// slices.
+    /// A group is minimized as soon as it is found. In the classic campaign (random inputs), a
+    /// separate worker minimizes, as with [`When::Worker`]; in a guided one, the fuzzing workers
+    /// minimize in time slices.
     Inline,
     /// Groups are minimized after fuzzing has ended.
     After,
@@ -38,8 +38,8 @@ pub enum Generator {
 /// Default greatest length of an input, in bytes.
 pub const DEFAULT_MAX_LEN: u64 = 1 << 20;
 
-/// Links a guided campaign with campaigns on other hosts, by LibAFL's brokers, which bind loopback
-/// addresses only.
+/// Settings that link a guided campaign with campaigns on other hosts, through LibAFL's brokers,
+/// which bind loopback addresses only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     /// Port at which the broker of this campaign listens for others; `None` means any free port.
@@ -70,29 +70,30 @@ pub struct Monitoring {
 pub struct Settings {
     /// Seed of all random numbers of the campaign, from which its inputs are made.
     pub seed: u64,
-    /// Greatest length of an input, in bytes (`--max-len`). `None` takes the length with which the
-    /// campaign began, and [`DEFAULT_MAX_LEN`] for a new campaign.
+    /// Greatest length of an input, in bytes (`--max-len`). `None` takes the length that the
+    /// campaign began with, and [`DEFAULT_MAX_LEN`] for a new campaign.
     pub max_len: Option<u64>,
     /// Inputs that the campaign runs and mutates.
     pub seeds: Seeds,
-    /// From where the seeds were read, for a later call that resumes the campaign.
+    /// Where the seeds were read from, for a later call that resumes the campaign.
     pub seed_sources: SeedSources,
     /// Words that mutations write into the inputs.
     pub words: Words,
-    /// Number of runs to make; a call of ddfuzz that continues an unfinished one makes those that
-    /// are left. `None` means no limit.
+    /// Number of runs to make; a call of ddfuzz that continues an unfinished one makes only the
+    /// remaining runs. `None` means no limit.
     pub runs: Option<u64>,
     /// Wall time that this call of ddfuzz fuzzes; `None` means no limit.
     pub time: Option<Duration>,
-    /// Deadline of the whole call of ddfuzz, with the minimizations after fuzzing (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, including the minimizations after fuzzing
+    /// (`--total-time`).
     pub deadline: Deadline,
     /// Conditions (`--until`) that end the fuzzing when one of them is met.
     pub until: Vec<Until>,
     /// Which generator makes the inputs of the campaign: random characters, or mutations guided by
     /// coverage.
     pub generator: Generator,
-    /// Name of the structure (a file format or language) by which inputs are mutated beside havoc;
-    /// `None` mutates by havoc only. Only guided campaigns use it.
+    /// Name of the structure (a file format or language) that mutations follow, in addition to
+    /// havoc; `None` mutates with havoc only. Only guided campaigns use it.
     pub mutated_structure: Option<String>,
     /// Greatest share of each fuzzing worker's time that minimization may take. Only guided
     /// campaigns use it.
@@ -102,7 +103,7 @@ pub struct Settings {
     pub jobs: usize,
     /// When the groups that the campaign finds are minimized.
     pub when: When,
-    /// The target, and the settings by which groups are minimized.
+    /// The target, and the settings of the minimization of groups.
     pub minimizing: Minimizing,
     /// Port and address by which a guided campaign is linked with campaigns on other hosts.
     pub network: Network,

@@ -187,8 +187,8 @@ impl Deadline {
     }
 
     /// Returns the time limit for fuzzing (`None`: no limit), when the user asks for `time` of
-    /// fuzzing and `total` for the whole call of ddfuzz: the shorter one. With `total` alone, it is
-    /// three quarters of that; the rest is for the work after fuzzing.
+    /// fuzzing and `total` for the whole call of ddfuzz: the shorter of both. With `total` alone,
+    /// the limit is three quarters of `total`; the rest is for the work after fuzzing.
     pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
         match (total, time) {
             (Some(total), Some(time)) => Some(time.min(total)),
@@ -205,8 +205,8 @@ pub(crate) struct StopCondition<'a> {
     stop: &'a AtomicBool,
     /// Point in time at which the time for fuzzing ends; `None` means no limit.
     deadline: Option<Instant>,
-    /// Whether the workers have to stop for good, because one has failed or no more of their runs
-    /// are counted.
+    /// Whether the workers have to stop for good, because a worker has failed or no more runs are
+    /// counted.
     broken: AtomicBool,
     /// Gate at which the workers pause while the disk is full.
     gate: &'a PauseGate,
@@ -233,8 +233,8 @@ impl<'a> StopCondition<'a> {
         self.broken.fetch_or(now, Ordering::Relaxed);
     }
 
-    /// Called by a worker before each new piece of work. Blocks while the disk is full; then
-    /// returns true if the worker may begin that work, and false if it has to stop.
+    /// Called by a worker before each new piece of work. Blocks while the disk is full. Then
+    /// returns true if the worker may begin the work, and false if it has to stop.
     pub(crate) fn go_on(&self) -> bool {
         self.gate.pass(|| self.is_over());
         !self.is_over()

@@ -16,13 +16,13 @@ use ddfuzz_store::foreign::{Input, ReportedEnd};
 use ddfuzz_store::{CrashLine, Kind, report::place};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
-/// The result of running an input of another fuzzer ([`judged`]): one run with a crash that was
-/// known before, or a full examination.
+/// The result of running an input of another fuzzer ([`judged`]): either one run with a crash that
+/// was known before, or a full examination.
 pub enum Judged {
     /// The input crashed with keys (major and minor) that were known before; so it was run only
     /// once, and not examined further.
     Again {
-        /// Major and minor key of the crash.
+        /// Major and minor key (coarse and fine hash) of the crash.
         variant: (Key, Key),
         /// How the run ended; inputs with the same keys may end by different signals.
         ended: Ended,
@@ -32,9 +32,9 @@ pub enum Judged {
 }
 
 /// Runs an input that another fuzzer has found, to tell what it does; `leaks`: whether memory leaks
-/// are looked for. If `any` (some crash keys are known), the input is first run once: if it crashes
-/// with keys that `is_known` accepts, returns [`Judged::Again`] and examines no more. Else examines
-/// the input in full ([`examined_thrice`]).
+/// are looked for. If `any` is true (some crash keys are known), runs the input once, and returns
+/// [`Judged::Again`] if it crashes with keys that `is_known` accepts. Otherwise examines the input
+/// in full ([`examined_thrice`]).
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -75,11 +75,11 @@ pub fn judged(
 }
 
 /// Runs an input until it crashes, three times at most. If it crashed, repeats the run until three
-/// were made in all, and counts in the crash record how many of them showed the same crash; with
-/// fewer than all, the crash is filed as flaky. In the last run, which has random addresses, any
-/// crash counts as the same. If a repeated run hangs at another place than the first, the input is
-/// a hang whose place is not known. With `leaks`, an input that does not crash is searched for
-/// memory leaks.
+/// were made in all, and counts in the crash record how many of the three showed the same crash; if
+/// not all did, the crash is filed as flaky. The last run has random addresses, and any crash in it
+/// counts as the same. If a repeated run hangs at a different place in the program than the first
+/// run, the input is a hang whose place is not known. With `leaks`, an input that does not crash is
+/// searched for memory leaks.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -115,16 +115,17 @@ pub fn examined_thrice(
     Ok(examined)
 }
 
-/// Major keys of hangs that were run a second time and did not hang at another place. Only the
-/// first input of each group is run twice, since each run takes the whole time limit.
+/// Major keys (hashes that identify bugs) of hangs whose second run did not hang at a different
+/// place in the program. Only the first input of each group is run twice, since each run takes the
+/// whole time limit.
 #[derive(Default)]
 pub(crate) struct SteadyHangs(HashSet<Key>);
 
 impl SteadyHangs {
-    /// Checks whether a hang is at the same place in a second run. `crash` is the record of the
-    /// first run of `input`. If it is a hang, and no second run was made for its group, runs the
-    /// input once more. If that run hangs at another place, replaces `crash` by the record of a
-    /// hang whose place is not known. Does nothing for other crashes.
+    /// Checks whether a hang is at the same place in the program in a second run. `crash` is the
+    /// record of the first run of `input`. If it is a hang, and no second run was made for its
+    /// group, runs the input once more. If the second run hangs at a different place, replaces
+    /// `crash` with the record of a hang whose place is not known. Does nothing for other crashes.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -149,10 +150,10 @@ impl SteadyHangs {
     }
 }
 
-/// Makes the record of a hang whose place is not known. It is for inputs that hang at another place
-/// in each run, as after an overflow that has damaged the stack or the condition of a loop; all of
-/// them are one group. `hang`: the record of one of the runs, from which the counts of hits and
-/// tries are taken.
+/// Makes the record of a hang whose place is not known, for an input that hangs at a different
+/// place in the program in each run, as after an overflow that has damaged the stack or the
+/// condition of a loop. All of these hangs are one group. `hang`: the record of one of the runs,
+/// from which the counts of hits and tries are taken.
 fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
     let mut crash = triager.untraced_record(hang.ended);
     (crash.hits, crash.tries) = (hang.hits, hang.tries);
@@ -166,8 +167,8 @@ const NO_PLACE_MESSAGE: &str = "hangs at another place in each run";
 /// Returns true if an input fails in each of `runs` runs, made one after the other. `major`: the
 /// key that each crash must have; `None` accepts any crash. Returns false as soon as a run does not
 /// crash or crashes with another key, or if `stop` turned true. The caller must make no other runs
-/// meanwhile: a program that uses a fixed port, lock or file may fail otherwise, or not at all,
-/// while another of its kind runs.
+/// meanwhile: a program that uses a fixed port, lock or file may fail in another way, or not at
+/// all, while another process of it runs.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -190,8 +191,9 @@ pub fn fails_alone(
     Ok(true)
 }
 
-/// Returns true if the target crashes with this major key on the empty input and on four very
-/// different others, so that its crash does not depend on the input; else false.
+/// Returns true if the target crashes with this major key (hash that identifies a bug) on the empty
+/// input and on four very different others, so that its crash does not depend on the input;
+/// otherwise false.
 pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, ExecError> {
     let all_bytes: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
     for input in [b"", &b"0\n"[..], &[b'A'; 64], &[0; 16], &all_bytes] {
@@ -210,10 +212,10 @@ pub fn may_leak(input: &Input) -> bool {
 }
 
 /// Returns true if the caller has to run the input with the hash `content`, with a search for
-/// memory leaks if `leaks` is true, and records in `run` that this is done. False if it was run
-/// before, unless a search for leaks is asked for now and was not made then. (libFuzzer may write
-/// an input to its corpus, and later also to a file whose name says that it leaks.) `run` tells of
-/// each input that was run whether leaks were searched.
+/// memory leaks if `leaks` is true, and records the run in `run`. False if the input was run
+/// before, unless `leaks` is true and no earlier run searched for leaks. (libFuzzer may write an
+/// input to its corpus, and later also to a file whose name says that it leaks.) `run`: the inputs
+/// that were run, each with whether leaks were searched for.
 pub fn mark_as_run(
     run: &mut HashMap<ContentHash, bool>,
     content: ContentHash,
@@ -229,10 +231,10 @@ pub fn mark_as_run(
 }
 
 /// Adds an earlier crash of an input, with `keys` and `class`, to `tried`, the result of running
-/// the input again, and returns the sum. Unchanged if `tried` has a crash with the same major key.
-/// If both are hangs, the result is a hang whose place is not known. Otherwise the earlier crash
-/// gets a short record: as the crash of the input if no later run has crashed, else in the field
-/// `other`.
+/// the input again, and returns the combined result. Returns `tried` unchanged if it has a crash
+/// with the same major key (hash that identifies a bug). If both crashes are hangs, the result is a
+/// hang whose place is not known. Otherwise the earlier crash gets a short record: as the crash of
+/// the input if no later run has crashed, and in the field `other` if one has.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {
@@ -268,8 +270,8 @@ pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examine
     }
 }
 
-/// Returns the kind of group to which a crash belongs: flaky if it did not occur in each try, else
-/// the kind of its class.
+/// Returns the kind of group to which a crash belongs: flaky if it did not occur in each try, and
+/// otherwise the kind of its class.
 pub fn kind_of(crash: &Crash) -> Kind {
     match crash.hits < crash.tries {
         true => Kind::Flaky,
@@ -277,7 +279,7 @@ pub fn kind_of(crash: &Crash) -> Kind {
     }
 }
 
-/// Converts a crash record to the part of it that triage writes into its journal.
+/// Converts a crash record to the summary of the crash that triage writes into its journal.
 pub fn line_of(crash: &Crash) -> CrashLine {
     CrashLine {
         kind: kind_of(crash),
@@ -296,8 +298,8 @@ pub fn line_of(crash: &Crash) -> CrashLine {
     }
 }
 
-/// Returns the hash of a program's file. A file is read once per process, as long as its metadata
-/// stay the same.
+/// Returns the hash of a program's file. A process reads a file only once, unless its metadata
+/// change.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -327,8 +329,8 @@ pub fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
 }
 
 /// Time without a change of a file's metadata after which the file's hash is stored for later
-/// calls. The kernel rounds times, so a file could change again within this time and have the same
-/// times as before.
+/// calls. The kernel rounds times, so a file that changes twice within this time may have the same
+/// times after both changes.
 const STAMP_AGE: Duration = Duration::from_secs(2);
 
 /// The hashes of program files that this process has read, by path. Each comes with the file's
@@ -337,13 +339,13 @@ const STAMP_AGE: Duration = Duration::from_secs(2);
 static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)>>> =
     LazyLock::new(Mutex::default);
 
-/// What tells whether a file is still the same: its [`FileStamp`] (device, inode, size, time of
-/// modification), and the time at which its metadata was changed last.
+/// The data that tells whether a file is still the same: its [`FileStamp`] (device, inode, size,
+/// time of modification), and the time at which its metadata was changed last.
 type DatedStamp = (FileStamp, SystemTime);
 
 /// Returns the stamp of the file at `path` (device, inode, size and modification time), and the
-/// time of the last change of its metadata, which programs cannot set as they like; `None` if the
-/// file cannot be accessed.
+/// time of the last change of its metadata, which programs cannot set freely; `None` if the file
+/// cannot be accessed.
 fn file_stamp(path: &Path) -> Option<DatedStamp> {
     let stamp = FileStamp::at(path)?;
     let facts = path.metadata().ok()?;
@@ -351,9 +353,9 @@ fn file_stamp(path: &Path) -> Option<DatedStamp> {
     Some((stamp, SystemTime::UNIX_EPOCH + changed))
 }
 
-/// Returns a hash that identifies a target: of its program, arguments, environment and limits, and
-/// of the version of the keys. The way of execution, libraries, and files named by arguments are
-/// not included.
+/// Returns a hash that identifies a target by its program, arguments, environment and limits, and
+/// by the version of the crash keys. The way of execution, libraries, and files named by arguments
+/// are not included.
 pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
     let program = program_hash(&target.program)?;
     let record = TargetRecord::new(target, Way::Command);

@@ -1,5 +1,5 @@
-//! The loop of a classic campaign: starts the workers, commits what they report in the order of the
-//! runs, has groups minimized, and decides when the call ends.
+//! The loop of a classic campaign: starts the workers, commits what they report (counts runs and
+//! stores findings) in the order of the runs, has groups minimized, and decides when the call ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 
 /// Greatest number of chunks (results of 16 runs each) that wait to be committed (counted and
-/// stored); at this number the workers pause.
+/// stored); when it is reached, the workers pause.
 const BACKLOG: usize = 1 << 16;
 /// Maximum number of workers that start their targets at the same time; other workers wait for
 /// their turn. When the user stops the call of ddfuzz, it waits only for the starts under way.
@@ -31,12 +31,13 @@ const STARTS: usize = 32;
 /// updated.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs one call of ddfuzz for the classic campaign with the id `campaign`, in the output directory
-/// of `store`. When `stop` turns true, the call saves its state and ends.
+/// Runs one call of ddfuzz for the classic campaign (random inputs, for targets without coverage)
+/// with the id `campaign`, in the output directory of `store`. When `stop` turns true, the call
+/// saves its state and ends.
 ///
 /// # Errors
-/// When the target cannot be run or the output directory cannot be written; what was committed
-/// until then is kept.
+/// When the target cannot be run or the output directory cannot be written; everything found before
+/// the error is kept.
 pub fn run(
     store: &Mutex<Store>,
     campaign: &str,
@@ -74,15 +75,15 @@ pub fn run(
     engine.run()
 }
 
-/// Why a classic campaign counts no more runs and stores no more findings: a condition of `--until`
-/// was met, or the program was rebuilt.
+/// Why a classic campaign stops counting runs and storing findings: a condition of `--until` was
+/// met, or the program was rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
     /// A condition of `--until` was met, so the fuzzing has ended.
     Until {
         until: Until,
-        /// Number of the first run that does not count any more; `None` if the fuzzing was ended by
-        /// a condition on time, whatever the runs.
+        /// Number of the first run that is not counted; `None` if a condition on time ended the
+        /// fuzzing.
         end: Option<u64>,
     },
     /// The program was rebuilt, so fuzzing starts again with the new build.
@@ -98,8 +99,8 @@ struct ClassicEngine<'a> {
     /// Number of findings that were not stored because the disk was full until the time for fuzzing
     /// was over.
     unstored: u64,
-    /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
-    /// process, could not make and left to new processes, by the reason.
+    /// Number of runs of this call of ddfuzz that were refused by the way `snapshot` (many runs in
+    /// one process) and made in new processes instead, for each reason.
     refusals: BTreeMap<RefusalReason, u64>,
     /// Why no more runs are committed (counted and stored); `None` while fuzzing goes on.
     over: Option<EndReason>,
@@ -113,15 +114,16 @@ struct ClassicEngine<'a> {
     ordered: u64,
     /// Entries (stored findings) that were queued for minimization in this call of ddfuzz.
     taken: HashSet<EntryId>,
-    /// Major keys (12 hex digits) of minimized groups that are still to be searched for a further
-    /// entry, found by a run, whose minimization may give a smaller result.
+    /// Major keys (12 hex digits of the hash that identifies a bug) of groups that may have a
+    /// further entry, found by fuzzing, whose minimization gives a smaller result than the present
+    /// one.
     more: BTreeSet<String>,
     /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
     /// How long this call of ddfuzz has fuzzed; `None` until fuzzing has ended.
     fuzzed: Option<Duration>,
-    /// Time budgets after fuzzing for the minimization of entries that only minimizations have met:
-    /// of hangs, of memory blow-ups, and of crashes. `None` until fuzzing has ended.
+    /// Time budgets after fuzzing for the minimization of entries that were found only during other
+    /// minimizations: of hangs, of memory blow-ups, and of crashes. `None` until fuzzing has ended.
     rest: Option<RestBudget>,
     /// Number of entries (stored findings) minimized in this call of ddfuzz since fuzzing ended.
     done: u64,
@@ -315,9 +317,9 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Adds up the runs of a chunk that the process for many runs (`snapshot`) has refused, by
-    /// reason, so that new processes had to make them. Warns the user if one of its runs differed
-    /// from that of a new process.
+    /// Adds the refused runs of a chunk to the counts for each reason: runs that the way `snapshot`
+    /// (many runs in one process) could not make, so that new processes made them. Warns the user
+    /// if one of its runs differed from the same run in a new process.
     fn count_refusals(&mut self, chunk: &Chunk) {
         for (reason, count) in &chunk.refusals {
             *self.refusals.entry(*reason).or_default() += count;
@@ -330,8 +332,8 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Commits a chunk (up to 16 runs) as a whole: stores its findings and counts its runs. If that
-    /// fails, none of its runs is counted, and the next call of ddfuzz repeats them.
+    /// Commits a chunk (up to 16 runs) as a whole: stores its findings and counts its runs. If
+    /// storing fails, none of its runs is counted, and the next call of ddfuzz repeats them.
     fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         let seen = (!chunk.findings.is_empty()).then(|| self.campaign.checkpoint.seen.clone());
         let done = self.commit_findings(chunk, order);
@@ -438,9 +440,9 @@ impl ClassicEngine<'_> {
         new
     }
 
-    /// Queues the entries that an earlier call of ddfuzz has left to be minimized: founders (first
-    /// findings) of groups, and in minimized groups the next smaller input; muted groups are left
-    /// out.
+    /// Queues the entries that earlier calls of ddfuzz have not minimized: founders (first
+    /// findings) of groups, and for minimized groups the next smaller input. Leaves out muted
+    /// groups.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         let variants = self.settings.minimizing.variants;
         for id in self.campaign.pending(variants, false)? {
@@ -471,8 +473,8 @@ impl ClassicEngine<'_> {
     }
 
     /// Returns true if a separate thread minimizes groups while this call of ddfuzz fuzzes
-    /// (`--minimize inline` or `worker`). The thread that commits results does not minimize, since
-    /// the workers' results would have to wait meanwhile.
+    /// (`--minimize inline` or `worker`). The thread that commits results never minimizes during
+    /// fuzzing, since the workers' results would have to wait for it.
     fn minimizes_meanwhile(&self) -> bool {
         matches!(self.settings.when, When::Inline | When::Worker)
     }
@@ -528,10 +530,10 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes, after fuzzing, one entry after the other until no group has any left, since a
-    /// minimization may find further groups by chance. Last, smaller inputs that were met by chance
-    /// during minimizations are stored and minimized. Which entry is next does not depend on what
-    /// an earlier call of ddfuzz had queued.
+    /// Minimizes, after fuzzing, one entry after the other until no group has an entry to minimize;
+    /// each minimization may find further groups. Last, stores and minimizes smaller inputs that
+    /// were met by chance during minimizations. Which entry is next does not depend on what an
+    /// earlier call of ddfuzz had queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
         let mut slipped = SlippedInputs::default();
@@ -559,8 +561,8 @@ impl ClassicEngine<'_> {
     }
 
     /// Handles the result of the minimization of an entry: shows the minimized group to the user;
-    /// if the disk was full, waits for space and queues the entry again. Any other failure but an
-    /// interruption is an error.
+    /// if the disk was full, waits for space and queues the entry again. Returns an error if the
+    /// minimization failed for another reason and was not interrupted.
     fn take_result(
         &mut self,
         id: &EntryId,

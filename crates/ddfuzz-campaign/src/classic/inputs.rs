@@ -16,8 +16,8 @@ use ddfuzz_exec::Target;
 use ddfuzz_model::files::{Base64, FileError};
 use ddfuzz_store::{Store, StoreError};
 
-/// All that the workers of a classic campaign make its inputs from: the plan (seed and greatest
-/// length), the seeds, and the words for mutations.
+/// Everything that determines the inputs of a classic campaign: the plan (seed of random numbers
+/// and greatest length), the inputs to mutate, and the words for mutations.
 #[derive(Clone)]
 pub(super) struct Inputs {
     pub(super) plan: Plan,
@@ -28,9 +28,9 @@ pub(super) struct Inputs {
 impl Inputs {
     /// Returns the greatest length, the seeds and the words from which the inputs of the campaign
     /// are made. A new campaign takes them from the settings, and records them in the checkpoint
-    /// (seeds and dictionaries by their hash). A resumed campaign must have the same ones; seeds
-    /// that this call is not given are read from the output directory, or from the paths from which
-    /// they were first read.
+    /// (seeds and dictionaries as a hash). A resumed campaign must have the same ones; if the user
+    /// gives no seeds again, reads them from the output directory, or from the paths where they
+    /// were first read.
     pub(super) fn settle(
         store: &Mutex<Store>,
         checkpoint: &mut Checkpoint,
@@ -56,7 +56,7 @@ impl Inputs {
     }
 
     /// Stores the seeds in the corpus of the output directory. Ends early if `stop` turns true; the
-    /// call that resumes the campaign stores the rest.
+    /// next call of ddfuzz that resumes the campaign stores the remaining ones.
     pub(super) fn store_seeds(
         &self,
         store: &Mutex<Store>,
@@ -84,7 +84,8 @@ impl Inputs {
         checkpoint.words = words.map(|word| Base64(word.to_vec())).collect();
     }
 
-    /// Returns the words of the dictionaries, which serve as seeds where there are no others.
+    /// Returns the words of the user's dictionaries, which serve as seeds if the user gives no
+    /// others.
     fn words_as_seeds(&self) -> Seeds {
         let words = self.words.of(Source::Dictionary);
         Seeds::of(words.filter(|word| word.len() as u64 <= self.plan.max_len))
@@ -151,11 +152,10 @@ impl Inputs {
         })
     }
 
-    /// Returns the seeds of a resumed campaign, whose common hash is `digest`, if that is the hash
-    /// of the seeds which this call was given and those of the files `added`, which the command
-    /// itself adds in each call. If the output directory has stored such seeds, they are read
-    /// there, because new files may have come to `added`. `None` if the hash is another one, or
-    /// `added` is empty.
+    /// Returns the seeds of a resumed campaign, whose common hash is `digest`: the seeds given to
+    /// this call, and those at the paths `added`, which the command itself adds in each call. Reads
+    /// the seeds in the output directory if they match `digest`, because new files may have come to
+    /// `added`. `None` if no seeds match `digest`, or `added` is empty.
     fn with_added(
         &self,
         store: &Mutex<Store>,
@@ -219,8 +219,9 @@ pub fn greatest_length(store: &Store, asked: Option<u64>) -> Result<u64, Campaig
     max_len(asked, checkpoint.and_then(|checkpoint| checkpoint.max_len))
 }
 
-/// Returns the greatest length of inputs in bytes: `asked` by the user, else `so_far` (recorded
-/// when the campaign began), else the default. Fails if both are given and differ.
+/// Returns the greatest length of inputs in bytes: `asked` by the user, otherwise `so_far`
+/// (recorded when the campaign began), and if both are `None` the default. Fails if both are given
+/// and differ.
 fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError> {
     match (asked, so_far) {
         (Some(now), Some(was)) if now != was => Err(CampaignError::OtherLengths { was, now }),
@@ -232,9 +233,9 @@ fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError
 /// length in bytes. Short inputs are drawn more often, since a megabyte takes as long as a thousand
 /// short inputs.
 const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
-/// Chooses, by a random byte, the range from which the length of an input is drawn: the shortest
-/// range if the byte is below the first number, the middle one if it is below the second, else the
-/// longest.
+/// Two bounds with which a random byte chooses the range that the length of an input is drawn from:
+/// the shortest range below the first bound, otherwise the middle one below the second bound,
+/// otherwise the longest.
 const SHARES: [u8; 2] = [160, 236];
 
 /// The name of the input of a run; the input can be built again from its name.
@@ -255,8 +256,8 @@ impl fmt::Display for RunInput {
     }
 }
 
-/// Chooses the input of each run of a classic campaign, as a function of the campaign's seed and
-/// the run's number.
+/// Chooses the input of each run of a classic campaign, as a function of the campaign's random seed
+/// and the run's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Seed of the campaign's random numbers, from which the inputs are drawn.
@@ -269,7 +270,7 @@ impl Plan {
     /// Chooses the input of run `run` (counted from 0), and returns its name. At first, odd runs
     /// get the `seeds`, unchanged and in order, until each was run once, and even runs get inputs
     /// of the classic generator. Later, each run gets with equal probability a mutated seed or an
-    /// input of the generator; without seeds always the latter.
+    /// input of the generator. Without seeds, all runs get inputs of the generator.
     pub fn draw(&self, run: u64, seeds: &Seeds) -> RunInput {
         let count = seeds.len() as u64;
         let draw = self.bytes(run);

@@ -6,7 +6,7 @@ use super::inputs::{Inputs, RunInput};
 use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
 use ddfuzz_exec::{ExecError, Executor, Freshness, RefusalReason, start};
 
-/// A chunk: the results of up to 16 successive runs, which a worker reports together.
+/// The results of up to 16 successive runs, which a worker reports together.
 pub(super) struct Chunk {
     /// Number of the first run of the chunk (successive runs reported together), counted from the
     /// start of the campaign.
@@ -18,8 +18,8 @@ pub(super) struct Chunk {
     /// meanwhile.
     pub(super) runs: u64,
     pub(super) findings: Vec<Finding>,
-    /// How many runs since this worker's last chunk the way `snapshot`, which makes many runs in
-    /// one process, could not make and left to new processes, for each reason.
+    /// Number of runs since this worker's last chunk that were refused by the way `snapshot` (many
+    /// runs in one process) and made in new processes instead, for each reason.
     pub(super) refusals: Vec<(RefusalReason, u64)>,
 }
 
@@ -50,15 +50,15 @@ pub(super) struct Worker<'a> {
     /// Mutates seeds to make inputs; `None` if the campaign has no seeds.
     mutation: Option<Mutation>,
     classifier: RunClassifier,
-    /// The counts of [`Executor::refusals`] when the last chunk was reported, so that each chunk
-    /// reports only new refusals.
+    /// Counts of refused runs ([`Executor::refusals`]) when the last chunk was reported, so that
+    /// each chunk reports only new refusals.
     reported_refusals: BTreeMap<RefusalReason, u64>,
 }
 
 impl Worker<'_> {
     /// Makes the up to 16 runs of the chunk that begins with run `first`, and returns their
     /// results. If the worker is stopped meanwhile, returns the runs made so far; the engine then
-    /// commits no later chunk.
+    /// counts no later chunk.
     pub(super) fn run_chunk(&mut self, first: u64) -> Result<Chunk, ExecError> {
         let count = CHUNK.min(self.shared.end - first);
         let mut chunk = Chunk {
@@ -102,8 +102,8 @@ impl Worker<'_> {
         Ok(chunk)
     }
 
-    /// Returns the numbers of runs that the way `snapshot` left to new processes and that no chunk
-    /// has reported yet, by the reason.
+    /// Returns, for each reason, the number of runs that were refused by the way `snapshot` (many
+    /// runs in one process), made in new processes, and not reported with any chunk yet.
     fn new_refusals(&mut self) -> Vec<(RefusalReason, u64)> {
         let counted = self.executor.refusals();
         let new = counted.into_iter().filter_map(|(reason, count)| {

@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use super::{Characters, InputName, Kind, Lines, number_from};
 
-/// A preset of inputs: those that a published fuzz study has used, made again from a seed.
+/// A preset: the inputs that a published fuzz study has used, made again from a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Preset {
     /// The sixteen inputs of the ISSTA study: printable or all characters, with or without NUL, of
     /// 10³ to 10⁶ bytes (Hildebrandt and Zeller, 2000, section 5).
     Issta,
-    /// A data set of the study of 2020 (github.com/dyninst/fuzz, `generate_test`).
+    /// A data set of the fuzz study of 2020 (github.com/dyninst/fuzz, `generate_test`).
     Of2020(DataSet, Variant),
 }
 
@@ -30,7 +30,7 @@ pub enum DataSet {
     Huge,
 }
 
-/// Which data set of a size class is meant: the study of 2020 has three for each.
+/// Which of the three data sets of a size class in the fuzz study of 2020 is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// The first variant: inputs of random lengths, lines of fewer than 255 characters, and only
@@ -38,8 +38,8 @@ pub enum Variant {
     First,
     /// The second variant: as [`Variant::First`], but with any random seed.
     Second,
-    /// The third variant: each input has the maximum length of its size, in bytes or in lines,
-    /// except that inputs of lines have 1000 lines in [`DataSet::Medium`] and 10 in
+    /// The third variant: each input has the maximum length of its size class, in bytes or in
+    /// lines, except that inputs of lines have 1000 lines in [`DataSet::Medium`] and 10 in
     /// [`DataSet::Small`]. Lines have fewer than 100 characters, and seeds are any random numbers.
     Third,
 }
@@ -53,8 +53,8 @@ struct InputShare {
     longest: u64,
 }
 
-/// Random seeds of the inputs in the first data set of each size ([`Variant::First`]) of the study
-/// of 2020 are below this number.
+/// Random seeds of the inputs in the first data set of each size class ([`Variant::First`]) of the
+/// fuzz study of 2020 are below this number.
 const MODULUS: u64 = 37;
 /// The three kinds of characters in the data sets of the study of 2020, in the order of the study:
 /// the characters, and whether NUL is among them. They stand for the options `-0`, `-a` and `-p` of
@@ -81,9 +81,9 @@ impl Preset {
         std::iter::once(Preset::Issta).chain(of_2020).collect()
     }
 
-    /// Returns the names of the inputs of the preset, in the order of the study, all different.
-    /// Another `seed` gives other random bytes and, if the study drew the lengths at random, other
-    /// lengths.
+    /// Returns the names of the inputs of the preset, in the order of the study, all different. A
+    /// different `seed` gives different random bytes and, if the study drew the lengths at random,
+    /// different lengths.
     pub fn inputs(self, seed: u64) -> impl Iterator<Item = InputName> {
         let mut drawn = SeededDraws {
             stream: blake3::Hasher::new()

@@ -1,8 +1,8 @@
 //! The link to a LibAFL broker on another host (`--join`).
 //!
 //! LibAFL's `connect_b2b` gives the other broker a client number that workers may have too, and
-//! these then ignore each other's messages. So the joining side is a relay, which each of the two
-//! brokers takes for another broker that has connected.
+//! clients with equal numbers ignore each other's messages. So the joining side is a relay, which
+//! each of the two brokers takes for another broker that has connected.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -27,12 +27,12 @@ const MAX_HANDSHAKE: u32 = 1 << 16;
 /// Size in bytes of the length field in front of each message between brokers.
 const LENGTH: usize = 4;
 
-/// The connections of a link between two brokers: to the other host's broker and to ours, in this
-/// order.
+/// The connections of a link between two brokers: to the other host's broker and to this campaign's
+/// broker, in this order.
 type Connections = (TcpStream, TcpStream);
 
-/// A link between the LibAFL broker of this campaign and that of another host; dropping it closes
-/// the connections for good. It must not outlive this campaign's broker, since the broker of
+/// A link between the LibAFL broker of this campaign and a broker on another host; dropping it
+/// closes the connections for good. It must not outlive this campaign's broker, since the broker of
 /// another campaign may later listen at the same port.
 pub(super) struct BrokerLink {
     state: Arc<Mutex<LinkState>>,
@@ -55,9 +55,9 @@ impl Drop for BrokerLink {
 }
 
 /// Links the LibAFL broker of this campaign, which listens at `port`, to the broker of another host
-/// at `other`, and returns the link. A thread relays their messages, and reconnects them every 5
-/// seconds after a loss, until the link is dropped. Sends notes about losses and reconnections to
-/// `notes`. Fails if the first connection does.
+/// at `other`, and returns the link. A thread relays their messages, and after a loss tries to
+/// reconnect them every 5 seconds, until the link is dropped. Sends notes about losses and
+/// reconnections to `notes`. Fails if the first connection fails.
 pub(super) fn join(
     other: SocketAddr,
     port: u16,
@@ -156,7 +156,8 @@ fn relay((there, here): Connections) {
 }
 
 /// Forwards messages from the broker at `from` to the broker at `to` until reading or writing
-/// fails. Each message is written whole, since a broker does not wait long for the rest of one.
+/// fails. Each message is written whole, since a broker does not wait long for the rest of a
+/// message.
 fn forward(from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     loop {
         to.write_all(&receive(from, MAX_MESSAGE)?)?;

@@ -21,30 +21,30 @@ use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
 use ddfuzz_exec::{Ended, Freshness, Target, Way};
 
-/// Observing comparisons of corpus entries may take at most a worker's time divided by this number.
-/// Repairing checksums in mutants may take the same amount in addition.
+/// Part of a worker's time that observing comparisons of corpus entries may take: one in this
+/// number. Repairing checksums in mutants may take the same part in addition.
 const SHARE_DIVISOR: u32 = 8;
-/// Two counts: how many corpus entries a worker observes for their comparisons, and how many
-/// mutants it repairs, before the time for this is limited to a share of its time. To observe an
-/// entry takes tens of milliseconds with an unmodified program, and some 0.1 ms with the method
-/// `harness`, by which alone mutants are repaired.
+/// Number of corpus entries whose comparisons a worker observes, and number of mutants that it
+/// repairs, before the time for each activity is limited to a part of the worker's time. To observe
+/// an entry takes tens of milliseconds with an unmodified program, and some 0.1 ms in the way
+/// `harness`, the only one in which mutants are repaired.
 const FREE: (u32, u32) = (16, 256);
 /// Greatest number of corpus entries whose comparisons are cached; when there are more, the cache
 /// is emptied.
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// How many mutants with repaired checksums are made each time that a corpus entry is mutated: the
-/// first number for an entry of which fewer mutants than that were tried; the second number for
-/// other entries, if at least a quarter of their tried mutants could be repaired. If fewer could,
-/// none.
+/// How many mutants with repaired checksums are made each time a corpus entry is mutated. The first
+/// number applies while fewer mutants of the entry than this number were tried. Then the second
+/// number applies if at least a quarter of the tried mutants could be repaired; otherwise none are
+/// made.
 const REPAIRS: (usize, usize) = (16, 64);
 /// Greatest number of values that are replaced in one mutant to repair it; the mutant is run before
 /// each replacement.
 const MAX_REPAIRED: usize = 4;
-/// Limits on the mutants of a corpus entry that are made to let compared values become equal. The
-/// first is the number for each comparison that such a mutant may solve, when the entry is mutated
-/// for the first time; later it is one. The second is the limit on all of them together each time.
+/// Two limits on the mutants of a corpus entry in which compared values are made equal. The first
+/// is the number of mutants for each solvable comparison when the entry is mutated for the first
+/// time (later, it is 1). The second is the greatest number of them each time the entry is mutated.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// How often an activity was carried out (observing comparisons of corpus entries, or repairing
@@ -56,7 +56,7 @@ struct Spent {
 }
 
 impl Spent {
-    /// Returns whether this activity (observing comparisons, or repairing mutants) may be carried
+    /// Returns true if the activity (observing comparisons, or repairing mutants) may be carried
     /// out once more: always the first `free` times, and later while it has taken less than its
     /// share ([`SHARE_DIVISOR`]) of the time since the worker began at `began`.
     fn has_time(&self, began: Instant, free: u32) -> bool {
@@ -114,8 +114,8 @@ impl Comparer {
         }
     }
 
-    /// Starts the executor that reports comparisons, if that was not tried before. A target whose
-    /// comparisons cannot be observed is fuzzed without them.
+    /// Starts the executor that reports comparisons, unless a start was tried before. A target
+    /// whose comparisons cannot be observed is fuzzed without them.
     fn start_observer(&mut self) {
         if !self.observer_started {
             self.observer_started = true;
@@ -137,9 +137,9 @@ impl Comparer {
         }
     }
 
-    /// Returns the comparisons of a run on the scheduled input, from the cache or by a run; empty
-    /// if there is no time for a run, or the target's comparisons cannot be observed. A run also
-    /// adds compared byte strings to the dictionary.
+    /// Returns the comparisons of a run on the scheduled input, from the cache or by a new run;
+    /// empty if there is no time for a run, or the target's comparisons cannot be observed. A new
+    /// run also adds compared byte strings to the dictionary.
     fn comparisons(&mut self, state: &mut State) -> Result<Arc<SolvableComparisons>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Arc::default());
@@ -187,10 +187,10 @@ impl Comparer {
     }
 
     /// Repairs values such as checksums in `input`, a mutant of the scheduled input, in at most
-    /// [`MAX_REPAIRED`] steps. Each step runs the mutant, and looks for a comparison that failed
-    /// and that the scheduled input's own run did not make. If one of the two compared values
-    /// occurs in the mutant, the other one takes its place there. Returns true if a value was
-    /// replaced or a run did not end normally, and false if nothing was replaced.
+    /// [`MAX_REPAIRED`] steps. Each step runs the mutant, and looks for a failed comparison that a
+    /// run on the scheduled input does not make. If one of the two compared values occurs in the
+    /// mutant, it is replaced with the other one. Returns true if a value was replaced or a run did
+    /// not end normally, and false if nothing was replaced.
     fn repair(&mut self, input: &mut Vec<u8>) -> bool {
         for done in 0..MAX_REPAIRED {
             let Some((ended, compared)) = self.observe(input) else {
@@ -211,8 +211,7 @@ impl Comparer {
     /// Returns how many mutants of the scheduled input are to be made with repaired checksums
     /// ([`REPAIRS`]). 0 if 16 or more were tried before and fewer than a quarter of them could be
     /// repaired, or if repairing has taken its share of the time. Also 0 for all ways but
-    /// `harness`: by these, a run whose comparisons are observed takes much longer than another
-    /// one.
+    /// `harness`, since in these a run takes much longer when its comparisons are observed.
     pub(super) fn repairs(&self, state: &State) -> Result<usize, Error> {
         if self.way != Way::Harness || !self.on_repairs.has_time(self.began, FREE.1) {
             return Ok(0);
@@ -228,9 +227,9 @@ impl Comparer {
     }
 }
 
-/// A LibAFL mutator that makes a mutant by `havoc`, and then replaces the checksums and similar
-/// values in the mutant that no longer fit ([`Comparer::repair`]). It skips mutants in which there
-/// are none.
+/// A LibAFL mutator that makes a mutant with `havoc`, and then repairs checksums and similar values
+/// in the mutant that no longer fit ([`Comparer::repair`]). It skips mutants in which there is
+/// nothing to repair.
 pub(super) struct Repairing<'a> {
     pub(super) comparer: &'a mut Comparer,
     pub(super) havoc: &'a mut StructureMutator,
@@ -282,17 +281,18 @@ pub struct ComparisonValues {
     /// Pairs of values that the target has compared with each other in one run, each pair once.
     pub values: CmpValuesMetadata,
     /// Byte strings of at least two bytes (no integers) that the target has compared and that the
-    /// input does not contain. They become words of the dictionary, in full length, while in
-    /// `values` (the compared pairs) both operands are cut to the length of the shorter one.
+    /// input does not contain. They become words of the dictionary, in full length. In `values`
+    /// (the compared pairs), in contrast, both operands are cut to the length of the shorter one.
     pub words: Vec<Vec<u8>>,
 }
 
 impl ComparisonValues {
     /// Converts the comparisons that a run on `input` has made, in their order.
     ///
-    /// Two operands of 1, 2, 4 or 8 bytes each are integers. They are recorded in their width and
-    /// in the least width that holds both, since programs compare a character as an `int`. Other
-    /// operands are byte strings, which are cut to the length of the shorter one and to 32 bytes.
+    /// Two operands of 1, 2, 4 or 8 bytes each are integers. They are recorded in their own width
+    /// and also in the least width that holds both, since programs compare a character as an `int`.
+    /// Other operands are byte strings, which are cut to the length of the shorter one and to 32
+    /// bytes.
     pub fn of(comparisons: &[Comparison], input: &[u8]) -> ComparisonValues {
         let mut compared = ComparisonValues::default();
         for Comparison { left, right } in comparisons {

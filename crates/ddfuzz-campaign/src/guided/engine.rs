@@ -36,18 +36,18 @@ const POLL: Duration = Duration::from_millis(5);
 /// Name of a file that each output directory has; if it is missing, the directory was removed or
 /// renamed.
 const RECORD_FILE: &str = "ddfuzz.json";
-/// Time between two checks, after fuzzing, whether an examination of a suspected hang has ended.
+/// Time between two checks, after fuzzing, whether the examination of a suspected hang has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Minimum time that workers have to end after fuzzing, unless the time of the whole call of ddfuzz
-/// is over: a run may have to time out first. It is also the time that workers have to start.
+/// Minimum time that workers have to end after fuzzing (a run may have to time out first), unless
+/// the time of the whole call of ddfuzz is over; also the time that workers have to start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Minimum time that workers have to end after fuzzing, if the time limit of the whole call of
 /// ddfuzz has passed already.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// After fuzzing, workers have at least this number times the wall time limit of a run to end,
-/// since classifying a hang takes that many runs.
+/// Workers have at least this number times the wall time limit of a run to end after fuzzing, since
+/// classifying a hang takes this many runs.
 const SHUTDOWN_RUNS: u32 = 16;
 /// A worker is granted the remaining runs of the campaign, divided by this number and by the number
 /// of workers, so that all workers end at about the same time.
@@ -55,14 +55,14 @@ const GRANT_PARTS: u64 = 4;
 /// Smallest and largest number of runs that the main process grants a worker at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
-/// State of the main process of a guided campaign during one call of ddfuzz; it answers the
-/// workers' requests and ends the call.
+/// State of the main process of a guided campaign during one call of ddfuzz. The main process
+/// answers the workers' requests, and ends the call.
 pub(super) struct GuidedEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a Settings,
     pub(super) state: CampaignState<'a>,
     pub(super) groups: Groups<'a>,
-    /// When the worker processes that run now were started.
+    /// When the worker processes that now run were started.
     launched: Instant,
     /// Phase that the user's screen shows: fuzzing, examining suspected hangs, or minimizing.
     pub(super) phase: Phase,
@@ -105,11 +105,11 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) unnamed: u64,
     /// Blocks of an unmodified (not instrumented) program that runs have reached.
     pub(super) code: ReachedCode,
-    /// The error that ended the campaign early; `None` if none did.
+    /// The error that ended the campaign early; `None` if there was no error.
     pub(super) failed: Option<CampaignError>,
     /// Receives, on the main thread, the notes for the user that all threads send.
     notes: Receiver<String>,
-    /// Sends notes for the user to the main thread; other threads have clones of it.
+    /// Sends notes for the user to the main thread; other threads have clones of this sender.
     pub(super) note: Sender<String>,
 }
 
@@ -157,7 +157,7 @@ impl<'a> GuidedEngine<'a> {
         })
     }
 
-    /// Answers the requests of `workers` worker processes until they have ended, or their time to
+    /// Answers the requests of `workers` worker processes until all have ended, or their time to
     /// end is over. Calls `network`, which serves LibAFL's broker, after each round of requests. An
     /// error ends the fuzzing and is recorded in `failed`.
     pub(super) fn serve(
@@ -204,10 +204,9 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Returns how long workers may take to end after fuzzing, before they are killed:
-    /// [`SHORT_SHUTDOWN_TIMEOUT`] if the time of the whole call of ddfuzz is over, else
-    /// [`SHUTDOWN_TIMEOUT`], or [`SHUTDOWN_RUNS`] times the wall time limit of a run if that is
-    /// longer.
+    /// Returns how long workers may take to end after fuzzing, before they are killed. If the time
+    /// of the whole call of ddfuzz is over, this is [`SHORT_SHUTDOWN_TIMEOUT`]. Otherwise, it is
+    /// the longer of [`SHUTDOWN_TIMEOUT`] and [`SHUTDOWN_RUNS`] times the wall time limit of a run.
     fn shutdown_timeout(&self) -> Duration {
         if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;
@@ -227,7 +226,7 @@ impl<'a> GuidedEngine<'a> {
     }
 
     /// Links this campaign's LibAFL broker, which listens at `port`, to the broker of another host
-    /// at `other`. If that fails, records the error, which ends the campaign, and returns `None`.
+    /// at `other`. On failure, records the error, which ends the campaign, and returns `None`.
     pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<BrokerLink> {
         match broker_link::join(other, port, self.note.clone()) {
             Ok(link) => {
@@ -246,9 +245,9 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Records an error, which ends the campaign: `error`, or that the output directory is gone,
-    /// which then has caused it. Does nothing if the call of ddfuzz was stopped or another error
-    /// was recorded before.
+    /// Records an error, which ends the campaign: `error`, or, if the output directory is gone, an
+    /// error that says so, since `error` then is a consequence. Does nothing if the call of ddfuzz
+    /// was stopped or another error was recorded before.
     pub(super) fn fail(&mut self, error: CampaignError) {
         let gone = self.has_directory().err().map(CampaignError::from);
         if !self.session.stopped() {
@@ -256,9 +255,9 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Does the regular work of the main process, each part if its time has come: shows notes and
-    /// the progress, checks the conditions that end the fuzzing, continues the examinations of
-    /// hangs, saves the state, and records the best coverage of a worker.
+    /// Does the regular work of the main process, each part when it is due: shows notes and the
+    /// progress, checks the conditions that end the fuzzing, continues the examinations of hangs,
+    /// saves the state, and records the best coverage of a worker.
     fn tick(&mut self, server: &WorkerServer) -> Result<(), CampaignError> {
         self.show_notes();
         if self.drawn.elapsed() >= DRAW_EVERY {
@@ -289,8 +288,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// Checks that the output directory still exists; an error if not, since the next stored crash
-    /// would begin a new directory without the earlier crashes.
+    /// Checks that the output directory still exists. Returns an error if it is gone, since the
+    /// next stored crash would begin a new directory without the earlier crashes.
     fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.session.store).reader().root().to_owned();
         match path.join(RECORD_FILE).is_file() {
@@ -334,7 +333,7 @@ impl<'a> GuidedEngine<'a> {
     }
 
     /// Switches to the new build if the program was rebuilt: checks all groups with it, and forgets
-    /// the coverage and hangs of the old one. Returns true if workers are to fuzz the new build.
+    /// the coverage and hangs of the old build. Returns true if workers are to fuzz the new build.
     /// Returns false if the program was not rebuilt, or fuzzing is over.
     pub(super) fn take_build(&mut self) -> Result<bool, CampaignError> {
         // A worker may have failed to start because the program was being written.
@@ -412,7 +411,7 @@ impl<'a> GuidedEngine<'a> {
     }
 
     /// Shows the group of an entry to the user, with the present number of its runs: as minimized
-    /// if `ended` (the entry's minimization has ended), else as new or smaller.
+    /// if `ended` is true (the entry's minimization has ended), otherwise as new or smaller.
     pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
         if let Some(mut view) = GroupView::of(&self.session.reader(), id)? {
             // Counts are written to the group only now and then.
@@ -440,8 +439,8 @@ impl GuidedEngine<'_> {
             || self.left() == Some(0) && self.outstanding == 0
     }
 
-    /// Returns how many runs that `--runs` asks for are not reported yet; `None` if their number is
-    /// not limited.
+    /// Returns how many of the runs that `--runs` asks for are not reported yet; `None` if the
+    /// number of runs is not limited.
     pub(super) fn left(&self) -> Option<u64> {
         let checkpoint = &self.state.checkpoint;
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
@@ -453,8 +452,8 @@ impl GuidedEngine<'_> {
         self.clock().saturating_sub(self.session.gate.paused())
     }
 
-    /// Returns the fuzzing time of this call of ddfuzz that counts for its time limit: it includes
-    /// the time in which the disk was full, but not that in which groups were checked with another
+    /// Returns the fuzzing time of this call of ddfuzz that counts for its time limit: includes the
+    /// time in which the disk was full, but not the time in which groups were checked with another
     /// build.
     fn clock(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
@@ -473,7 +472,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Counts the new groups of crashes for `--until`, but only if the total number of groups has
-    /// changed since the last count, as finding out which groups are muted may read files.
+    /// changed since the last count, because files may have to be read to find out which groups are
+    /// muted.
     fn count_new(&mut self, elapsed: Duration) {
         let checkpoint = &self.state.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);
@@ -504,9 +504,9 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Ends the call of ddfuzz after fuzzing: examines suspected hangs, minimizes the groups that
-    /// are left, saves the state, and returns the summary. If an error ended the fuzzing, only
-    /// stores the suspected hangs, saves the state, and returns the error.
+    /// Ends the call of ddfuzz after fuzzing: examines suspected hangs, minimizes the remaining
+    /// groups, saves the state, and returns the summary. If an error ended the fuzzing, only stores
+    /// the suspected hangs, saves the state, and returns the error.
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
         if let Some(error) = self.failed.take() {
             // All crashes are stored; only counts may be lost.
@@ -534,9 +534,9 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of those
-    /// without a signature, until none is left or the user stops. The other ones are then counted
-    /// in their groups; those without a known group are stored as flaky crashes.
+    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of the
+    /// suspected hangs without a signature, until none remains or the user stops. Then counts all
+    /// others in their groups, and stores those without a known group as flaky crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         let fuzzed = self.fuzzed_by_all();
         while self.examiner.pending(fuzzed) > 0 && !self.session.stopped() {
@@ -601,8 +601,8 @@ impl GuidedEngine<'_> {
         self.session.or_stopped(written, ())
     }
 
-    /// Minimizes the groups that are left after fuzzing, one by one, since each minimization may
-    /// find further groups; last, smaller inputs that were met by chance during minimizations.
+    /// Minimizes the remaining groups after fuzzing, one by one, since each minimization may find
+    /// further groups; last, smaller inputs that were met by chance during minimizations.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
         let mut rest = RestBudget::after(self.fuzzed(), &self.settings.minimizing);

@@ -1,4 +1,4 @@
-//! Evaluates inputs: [`Evaluator`] runs many at once, and passes to LibAFL those that reach
+//! Evaluates inputs: [`Evaluator`] runs many inputs at once, and passes to LibAFL those that reach
 //! something new or do not pass.
 
 use std::time::Instant;
@@ -19,9 +19,8 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// What [`Evaluator::evaluate`] does with the rest of its inputs after one has failed: runs them or
-/// skips them. An input fails if it hangs, or if it crashes in a way of which nothing new is
-/// stored.
+/// What [`Evaluator::evaluate`] does with its remaining inputs after one has failed: runs them or
+/// skips them. An input fails if it hangs, or if it crashes and nothing new of the crash is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
     /// After an input that fails, the remaining inputs of the list are run as usual.
@@ -34,7 +33,7 @@ pub(super) enum AfterFailure {
 /// How many of the inputs given to [`Evaluator::evaluate`] were run, and which of them failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Evaluated {
-    /// How many inputs of the list were run; these are the first ones.
+    /// Number of inputs of the list that were run, from the first on.
     pub(super) runs: usize,
     /// Indices, among the inputs given to the evaluator, of those that hung, or crashed
     /// without anything new to store.
@@ -48,11 +47,11 @@ pub(super) struct Evaluated {
 /// seeds and generated inputs, which are made from no entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parents<'a> {
-    /// For each corpus entry of which mutants were made, in the order of the mutants: its id, and
-    /// the index after its last mutant. These indices count in the whole list of mutants, of which
-    /// the evaluated inputs are a part.
+    /// For each corpus entry that mutants were made from, in the order of the mutants: its id, and
+    /// the index after its last mutant. The indices count in the whole list of mutants; the
+    /// evaluated inputs are a part of this list.
     pub(super) ends: &'a [(CorpusId, usize)],
-    /// Index, in the whole list of mutants, of the first one that is evaluated now.
+    /// Index, in the whole list of mutants, of the first mutant to evaluate.
     pub(super) first: usize,
 }
 
@@ -77,20 +76,20 @@ impl<Z> Evaluator<'_, Z>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    /// Returns how many of the runs that the main process has granted the worker may still make; 0
-    /// if the worker must end. Sends a heartbeat to the main process when one is due, and waits
-    /// while the worker has no runs left and need not end.
+    /// Returns how many more of the runs granted by the main process the worker may make; 0 if the
+    /// worker must end. Sends a heartbeat to the main process when it is due, and waits while the
+    /// worker has no runs to make and need not end.
     pub(super) fn runs_left(&mut self) -> Result<u64, Error> {
         self.executor.heartbeat.left().map_err(fail)
     }
 
-    /// Runs `inputs` from the first on, as many as the main process grants. Passes to LibAFL those
-    /// inputs whose runs reach something new or do not pass. `parents` says of which corpus entries
-    /// the inputs are mutants, `after_failure` whether the rest is run after an input that fails.
-    /// Returns how many were run, and which failed.
+    /// Runs `inputs` in their order, as many as the main process grants. Passes to LibAFL those
+    /// whose runs reach something new or do not pass. `parents`: the corpus entries that the inputs
+    /// are mutants of. `after_failure`: whether the remaining inputs are run after one that fails.
+    /// Returns how many inputs were run, and which failed.
     ///
-    /// Most runs pass and reach nothing new. For these neither the coverage is read nor a feedback
-    /// called: the process of the target compares its counters itself.
+    /// Most runs pass and reach nothing new. Their coverage is not read, and no feedback is called
+    /// for them: the process of the target compares its counters itself.
     pub(super) fn evaluate(
         &mut self,
         inputs: &[BytesInput],
@@ -140,10 +139,9 @@ where
         Ok(done)
     }
 
-    /// Processes the results of earlier runs that the executor has repeated in new processes, since
-    /// their first results were wrong
-    /// ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)), like the results of new
-    /// runs.
+    /// Processes, like the results of new runs, the results of earlier runs that the executor has
+    /// repeated in new processes because their first results were wrong
+    /// ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)).
     fn process_corrected(&mut self) -> Result<(), Error> {
         for (bytes, run) in self.executor.executor.corrected() {
             let input = BytesInput::new(bytes);
@@ -156,9 +154,9 @@ where
         Ok(())
     }
 
-    /// Handles an input whose run, which was the last one, was stopped as a hang. Depending on what
-    /// is known of the hang, counts the run for the hang's group, submits the input to the main
-    /// process, or runs it again within the target's full time limit.
+    /// Handles an input whose run, the last run of the executor, was stopped as a hang. Depending
+    /// on what is known of the hang, counts the run for the hang's group, submits the input to the
+    /// main process, or runs it again within the target's full time limit.
     fn handle_hang(&mut self, input: &BytesInput) -> Result<(), Error> {
         let stuck = self.executor.executor.stuck();
         match self.executor.hangs.meet(&stuck, input.as_ref().len()) {
@@ -173,9 +171,10 @@ where
     }
 
     /// Submits an input whose run was stopped as a hang to the main process, which examines it; if
-    /// the campaign is linked with other hosts, also sends the input to them. `stuck`: the
-    /// signatures that the run showed. `number`: the number that the worker gives the submission.
-    /// `first`: whether the worker has seen no hang at that site in the program before.
+    /// the campaign is linked with other hosts, also sends the input to these. `stuck`: the
+    /// signatures (hashes of the looping code) that the run showed. `number`: the number that the
+    /// worker gives the submission. `first`: whether the worker has seen no hang at the same site
+    /// in the program before.
     fn submit_hang(
         &mut self,
         input: &BytesInput,
@@ -198,8 +197,8 @@ where
     }
 
     /// Handles an input whose run exceeded the learned time limit: runs it again within the
-    /// target's full limit, if there is time for that. If the run ends within that limit, it is
-    /// processed like any run; otherwise the input is submitted as a hang.
+    /// target's full limit, and processes the run like any other if it ends; otherwise submits the
+    /// input as a hang. Does nothing if the time for such runs is used up or no limit is learned.
     fn run_longer(&mut self, input: &BytesInput) -> Result<(), Error> {
         let timeouts = &self.executor.timeouts;
         if !timeouts.has_time() || !timeouts.is_learned() {
@@ -238,9 +237,9 @@ where
         Ok(())
     }
 
-    /// Reports a crash to LibAFL, to be classified. Returns true if nothing new was stored of it;
-    /// the time that this took then counts as that of failing runs. Returns false if something was
-    /// stored.
+    /// Reports a crash to LibAFL, to be classified. Returns true if nothing new of the crash was
+    /// stored; the time for its classification then counts as time of failing runs. Returns false
+    /// if something was stored.
     fn process_crash(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
         let began = Instant::now();
         let is_new = self.process_run(input, noted)?;
@@ -268,8 +267,8 @@ where
     }
 
     /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers.
-    /// Returns true if LibAFL keeps the input as a solution, and false if it does not. If it does
-    /// and the campaign is linked with other hosts, also sends the input to them.
+    /// Returns true if LibAFL keeps the input as a solution, and false if it does not. Sends a
+    /// solution to the linked hosts, too, if the campaign has any.
     fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<bool, Error> {
         let mut observers = self.executor.observers_mut();
         observers.post_exec_all(self.state, input, &kind)?;

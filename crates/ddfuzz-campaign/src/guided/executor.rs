@@ -1,4 +1,4 @@
-//! [`TargetExecutor`], a LibAFL executor for all our ways to execute a target, and
+//! [`TargetExecutor`], a LibAFL executor for all ways of ddfuzz to execute a target, and
 //! [`AdaptiveTimeout`], the time limits of its runs.
 
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ const MAX_BATCH: usize = 1024;
 /// Greatest number of inputs that are run in one batch by the way `snapshot`.
 const MAX_SNAPSHOT_BATCH: usize = 128;
 /// How often an input is run in one batch when LibAFL's calibration asks for one run of it: the
-/// calibration asks again for the same input, and gets the prepared results.
+/// calibration asks again for runs of the same input, and gets the prepared results.
 const CALIBRATION_RUNS: usize = 4;
 /// Longest time that a batch of inputs should take: between two batches the worker sends heartbeats
 /// and learns whether it must end.
@@ -94,12 +94,12 @@ impl BatchSize {
 /// The result of one run in a batch, with its coverage counters if LibAFL has to process them.
 pub(super) struct NotedRun {
     pub(super) run: Run,
-    /// All coverage counters of the run, if it has reached something new; else `None`.
+    /// All coverage counters of the run if it has reached something new; otherwise `None`.
     pub(super) counters: Option<Vec<u8>>,
 }
 
 impl NotedRun {
-    /// Makes the result of a run of which no coverage counters are known.
+    /// Makes the result of a run whose coverage counters are not known.
     fn of(run: Run) -> NotedRun {
         let counters = None;
         NotedRun { run, counters }
@@ -121,8 +121,8 @@ pub(super) struct TargetExecutor {
     coverage_mode: CoverageReporting,
     batch: BatchSize,
     /// Prepared results for LibAFL's calibration, which asks several times for a run of the same
-    /// input: each with its input. They were made in one batch at the first request, and answer the
-    /// next ones.
+    /// input: pairs of an input and a result. They were made in one batch at the first request, and
+    /// answer the next requests.
     ahead: VecDeque<(Vec<u8>, NotedRun)>,
     /// Coverage counters of the last run for which counters were reported; empty before the first
     /// such run.
@@ -133,7 +133,7 @@ pub(super) struct TargetExecutor {
     pub(super) timeouts: AdaptiveTimeout,
     /// The hangs that this worker knows by their sites in the program.
     pub(super) hangs: KnownHangs,
-    /// How much time hangs, and crashes that are known already, have taken.
+    /// The time that hangs, and crashes without anything new to store, have taken.
     pub(super) failures: FailureTime,
     /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
@@ -189,8 +189,8 @@ impl TargetExecutor {
     }
 
     /// Records that a batch of `inputs` runs took the time `time`, and whether its last run was
-    /// stopped as a hang (`stopped`). If not, adapts the size of later batches, so that each takes
-    /// at most 100 ms.
+    /// stopped as a hang (`stopped`). If no run was stopped, adapts the size of later batches, so
+    /// that each takes at most 100 ms.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
         self.failures.took(inputs, time, stopped);
         if !stopped {
@@ -198,14 +198,14 @@ impl TargetExecutor {
         }
     }
 
-    /// Returns how the last failed run ended if no LibAFL objective has evaluated it, as is the
-    /// case after LibAFL's calibration; `None` if there is no such run.
+    /// Returns how the last failed run ended if no LibAFL objective has evaluated it, which happens
+    /// in LibAFL's calibration; `None` if there is no such run.
     pub(super) fn unreported(&self) -> Option<Ended> {
         self.failed_run.ended()
     }
 
-    /// Empties the slot of the last failed run, so that it is not taken for a failure of the next
-    /// run.
+    /// Empties the slot of the last failed run, so that its content is not taken for a failure of
+    /// the next run.
     pub(super) fn clear_unreported(&mut self) {
         self.failed_run.put(FailedRun::default());
     }
@@ -227,8 +227,8 @@ impl TargetExecutor {
     }
 
     /// Runs `inputs` in order within the learned time limit, up to the first run that does not end
-    /// normally ([`exec::Executor::run_some`]). Returns the runs made, in order, with the coverage
-    /// of those that reached something new.
+    /// normally ([`exec::Executor::run_some`]). Returns the results of the runs made, in order,
+    /// with the coverage of each run that reached something new.
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.set_coverage_mode(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.learned);
@@ -251,7 +251,7 @@ impl TargetExecutor {
 
     /// Passes the list of known hangs to the executor if it has changed: their signatures (hashes
     /// of the code in which they loop), and after which CPU time a run is compared with them. The
-    /// executor stops a run early if its signature is one of these.
+    /// executor stops a run early if the run shows one of these signatures.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);
@@ -274,8 +274,9 @@ impl TargetExecutor {
     }
 
     /// Runs `input` within the full time limit, and returns the result with its coverage. To save
-    /// time, the first call for an input makes all the runs that calibration needs in one batch and
-    /// keeps the others' results; the next calls for this input return these without a run.
+    /// time, the first call for an input makes all the runs that calibration needs in one batch,
+    /// and returns the first result; the next calls for the same input return the other results
+    /// without a run.
     fn run_again(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         if let Some((of, run)) = self.ahead.pop_front()
             && of == input
@@ -299,8 +300,8 @@ impl TargetExecutor {
     }
 
     /// Tells LibAFL's observers how a run has `ended` and what its coverage `counters` are. If the
-    /// run may have failed, also puts what is needed to examine it into `failed_run`; the snapshots
-    /// of the process in it are valid only until the next run.
+    /// run may have failed, also stores in `failed_run` what is needed to examine it, such as
+    /// snapshots of the target's process, which are valid only until the next run.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         if !counters.is_empty() {
@@ -324,8 +325,9 @@ impl TargetExecutor {
         Ok(())
     }
 
-    /// Converts how a run ended to LibAFL's exit kind: timeout, out of memory, crash (by signal, by
-    /// the exit status that counts as a crash, or by that of a Rust panic), else [`ExitKind::Ok`].
+    /// Converts how a run ended to LibAFL's exit kind: timeout, out of memory, crash (by a signal,
+    /// with the exit status that counts as a crash, or with the exit status of a Rust panic), and
+    /// otherwise [`ExitKind::Ok`].
     pub(super) fn exit_kind(&self, ended: Ended) -> ExitKind {
         match ended {
             Ended::Timeout => ExitKind::Timeout,
@@ -413,10 +415,10 @@ const CREDIT: Duration = Duration::from_secs(3);
 
 /// The time limits of a worker's runs: the target's limit, and a shorter learned one.
 ///
-/// Without it, a worker would spend most of its time waiting for hangs: each takes the whole limit,
-/// and twice that again to be classified. So runs get a limit that is learned from the runs of the
-/// corpus. A run over the learned limit is no hang yet: it is repeated within the full limit if
-/// there is time for that, else dropped.
+/// With the target's limit alone, a worker would spend most of its time on hangs: each takes the
+/// whole limit, and twice the limit again to be classified. So runs get a limit that is learned
+/// from the runs of the corpus. A run over the learned limit does not count as a hang yet: it is
+/// repeated within the full limit if there is time for the repetition, and otherwise dropped.
 #[derive(Debug)]
 pub(super) struct AdaptiveTimeout {
     /// The target's time limit: a run that exceeds it is a hang.
@@ -447,8 +449,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Adds the CPU time of a run that passed and reached something new to those from which the
-    /// time limit is learned.
+    /// Adds the CPU time of a run that passed and reached something new to the CPU times from which
+    /// the time limit is learned.
     pub(super) fn see(&mut self, cpu: Duration) {
         self.runs += 1;
         self.cpu += cpu;
@@ -462,14 +464,14 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Checks whether a time limit was learned from runs that is shorter than the target's own
-    /// limit.
+    /// Checks whether a time limit that is shorter than the target's own limit was learned from
+    /// runs.
     pub(super) fn is_learned(&self) -> bool {
         self.learned != self.full
     }
 
-    /// Returns true if the worker may repeat a run that exceeded the learned time limit: such
-    /// repetitions have not taken more than their share of its time yet.
+    /// Returns true if the worker may repeat a run that exceeded the learned time limit, because
+    /// all repetitions together have not taken more than their share of the worker's time yet.
     pub(super) fn has_time(&self) -> bool {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }

@@ -1,32 +1,33 @@
-//! How much of a worker's time failing runs take ([`FailureTime`]), and how often mutants fail
-//! ([`FailureRates`]): hangs, and crashes that are known already, take only a small share of the
-//! time. Inputs whose mutants fail often are not mutated while failures have taken more than their
-//! share.
+//! Limits the time that failing runs (hangs, and crashes of which nothing new is stored) take from
+//! a worker: [`FailureTime`] measures this time, and [`FailureRates`] how often the mutants of each
+//! input fail. While failing runs have taken more than their small share of the time, inputs whose
+//! mutants fail often are not mutated.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use libafl::{corpus::CorpusId, inputs::BytesInput};
 
-/// Runs that are stopped as hangs may take a worker's time divided by this number, plus [`CREDIT`].
+/// Runs that are stopped as hangs may take this part of a worker's time (1 divided by the number),
+/// plus [`CREDIT`].
 const HANG_DIVISOR: u32 = 16;
-/// While crashes that bring nothing new to store have taken more than a worker's time divided by
-/// this number, plus [`CREDIT`], mutants that probably fail are not run.
+/// Mutants that will probably fail are not run while crashes without anything new to store have
+/// taken more than this part of a worker's time (1 divided by the number), plus [`CREDIT`].
 const CRASH_DIVISOR: u32 = 8;
 /// Time that failing runs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
-/// Maximum number of changes that are remembered of one corpus input because a mutant of it failed.
-/// A change is the first byte in which a mutant differs from the input.
+/// Maximum number of changes that are remembered for one corpus input because mutants with them
+/// failed. A change is the first byte in which a mutant differs from the input.
 const MAX_CHANGES: usize = 256;
-/// One in so many: a mutant counts as likely to fail if at least this part of the entry's mutants
-/// that were run, with the same first differing byte, has failed. Likely failures are discarded
-/// while failing runs take more than their share of a worker's time.
+/// A mutant counts as likely to fail if at least one in this number of the mutants of the same
+/// corpus entry with the same first differing byte has failed. Likely failures are discarded while
+/// failing runs have taken more than their share of a worker's time.
 const LIKELY_DIVISOR: u32 = 4;
-/// Number of mutants of a corpus input that must have been run before the input is compared with
-/// others by the share of its running time that failing mutants take.
+/// Number of mutants of a corpus input that must have been run before the share of its running time
+/// that failing mutants take is compared with the shares of other inputs.
 const MIN_MUTANTS: u32 = 256;
-/// Greatest number of additional turns at being mutated that a corpus entry gets in one go. These
-/// are turns that other entries gave up because their mutants fail.
+/// Greatest number of additional turns that a corpus entry gets when it is mutated: turns that
+/// other entries gave up because their mutants fail.
 const MAX_TURNS: usize = 15;
 
 /// The time that all runs of a worker have taken, and how much of it failing runs have taken.
@@ -42,8 +43,8 @@ pub(super) struct FailureTime {
     runs: u64,
 }
 
-/// Number of failing runs of one kind (hangs or crashes), and the time that they have cost: of a
-/// hang its run, of a crash its classification.
+/// Number of failing runs of one kind (hangs or crashes), and the time that they have cost: the run
+/// of a hang, or the classification of a crash.
 #[derive(Default)]
 struct Failures {
     count: u32,
@@ -70,9 +71,9 @@ impl Default for FailureTime {
 }
 
 impl FailureTime {
-    /// Counts a batch of `runs` runs that took the wall time `time`. If `stopped`, the last run of
-    /// the batch was stopped as a hang: what remains of `time` after the mean time of each other
-    /// run is counted as the time of hangs.
+    /// Counts a batch of `runs` runs that took the wall time `time`. If `stopped` is true, the last
+    /// run was stopped as a hang: its time is estimated as `time` less the mean time of a passing
+    /// run for each other run of the batch.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
         self.runs += runs as u64;
@@ -82,8 +83,8 @@ impl FailureTime {
         }
     }
 
-    /// Adds `time`, which it took to classify a crash after its run, to the time spent on crashes.
-    /// Called for a crash of which nothing turned out to be new.
+    /// Adds `time`, the time in which a crash was classified after its run, to the time spent on
+    /// crashes. Called only for a crash without anything new to store.
     pub(super) fn classified(&mut self, time: Duration) {
         self.crashes.add(time);
     }
@@ -96,17 +97,17 @@ impl FailureTime {
         Duration::from_nanos(time.checked_div(runs).unwrap_or(0))
     }
 
-    /// Checks whether hangs, or crashes that are known, have taken more than their share of the
-    /// worker's time.
+    /// Checks whether hangs, or crashes without anything new to store, have taken more than their
+    /// share of the worker's time.
     pub(super) fn are_over_share(&self) -> bool {
         let elapsed = self.began.elapsed();
         let over = |failures: &Failures, divisor| failures.spent > elapsed / divisor + CREDIT;
         over(&self.hangs, HANG_DIVISOR) || over(&self.crashes, CRASH_DIVISOR)
     }
 
-    /// Returns an estimate of the share of the running time of `runs` mutants that is spent on
-    /// those that fail, `failed` in number; from 0 to 1. The estimate uses the mean times of
-    /// failing and of passing runs of the worker.
+    /// Returns an estimate of the share, from 0 to 1, that the `failed` failing mutants have of the
+    /// running time of all `runs` mutants. The estimate uses the mean times of failing and of
+    /// passing runs of the worker.
     fn failing_share(&self, runs: u32, failed: u32) -> f64 {
         let spent = (self.hangs.spent + self.crashes.spent).as_secs_f64();
         let count = self.hangs.count.saturating_add(self.crashes.count);
@@ -128,8 +129,8 @@ pub(super) struct FailureRates {
     /// running time (0 to 1) that its failing mutants take; 1 if there is no such entry. It is
     /// computed once in many calls.
     least: f64,
-    /// Number of turns at being mutated that corpus entries have given up because their mutants
-    /// fail, and that no other entry has got yet.
+    /// Number of turns that corpus entries have given up because their mutants fail, and that were
+    /// not given to another entry yet. An entry is mutated once in each turn.
     resting: usize,
 }
 
@@ -139,8 +140,8 @@ struct MutantCounts {
     runs: u32,
     failed: u32,
     /// For each first change (position and value of the first byte that differs from the entry)
-    /// with which at least one mutant has failed: how many mutants with that first change were run
-    /// since, and how many of them failed.
+    /// with which a mutant has failed: how many mutants with the same first change were run since,
+    /// and how many of them failed.
     changes: HashMap<Change, (u32, u32)>,
 }
 
@@ -186,19 +187,19 @@ impl FailureRates {
         }
     }
 
-    /// Checks whether `mutant`, made of the corpus entry `id` with the content `input`, is likely
+    /// Checks whether `mutant`, made from the corpus entry `id` with the content `input`, is likely
     /// to fail: true if at least a quarter of the entry's mutants with the same first differing
-    /// byte failed; false if not, or if none with that byte failed yet.
+    /// byte failed; false if fewer failed, or none was seen to fail yet.
     pub(super) fn may_fail(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
         let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
         let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
         met.is_some_and(|(runs, failed)| failed.saturating_mul(LIKELY_DIVISOR) >= *runs)
     }
 
-    /// Returns true if the corpus entry `id` is not to be mutated now, and counts the turn that it
-    /// gives up. That is so if two things hold: failing runs have taken more than their share of
-    /// the worker's time; and failing mutants of the entry take more than a sixteenth of the
-    /// entry's running time, and more than 1.5 times as much of it as those of the best entry.
+    /// Returns true if the corpus entry `id` is not to be mutated in this turn, and counts the turn
+    /// as given up. True if failing runs have taken more than their share of the worker's time, and
+    /// the share that failing mutants have of the entry's running time is more than a sixteenth and
+    /// more than 1.5 times the smallest such share of all entries.
     pub(super) fn rests(&mut self, id: CorpusId, time: &FailureTime) -> bool {
         if !time.are_over_share() {
             return false;
@@ -216,7 +217,7 @@ impl FailureRates {
     }
 
     /// Returns how many times in a row the next corpus entry is mutated: once, and once more for
-    /// each turn that other entries gave up because their mutants fail, up to 15.
+    /// each turn that other entries gave up because their mutants fail, at most 15 times more.
     pub(super) fn turns(&mut self) -> usize {
         1 + std::mem::take(&mut self.resting).min(MAX_TURNS)
     }
@@ -226,8 +227,8 @@ impl FailureRates {
 mod tests {
     use super::*;
 
-    /// Makes the times of a worker for tests: 100 hangs of 10 ms, and 100 passing runs of 10 µs for
-    /// each of them.
+    /// Makes the times of a worker for tests: 100 hangs of 10 ms each, and 100 passing runs of 10
+    /// µs for each hang.
     fn hanging() -> FailureTime {
         let mut time = FailureTime::default();
         time.took(1000, Duration::from_millis(10), false);

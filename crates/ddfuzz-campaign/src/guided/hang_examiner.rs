@@ -1,5 +1,5 @@
 //! [`HangExaminer`]: examines on a separate thread whether the inputs that workers submit as hangs
-//! do hang, and in which group. Each examination takes several times the time limit.
+//! do hang, and in which group they belong. Each examination takes several times the time limit.
 
 use std::collections::{HashMap, VecDeque};
 use std::thread::JoinHandle;
@@ -16,26 +16,28 @@ use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
 /// Examinations of suspected hangs may take at most the fuzzing time of all workers together,
-/// divided by this number; the first [`MAX_FREE`] hangs at new sites are exempt.
+/// divided by this number; the first [`MAX_FREE`] hangs at new sites (places in the program) are
+/// exempt.
 const SHARE_DIVISOR: u32 = 32;
-/// Limit on examinations of suspected hangs without a signature after fuzzing: a further one begins
-/// only if they have taken less than the fuzzing time of all workers divided by this number, or
-/// none was examined yet.
+/// Limit on examinations of suspected hangs without a signature (hash of the looping code) after
+/// fuzzing: a further examination begins only if all such examinations have taken less than the
+/// fuzzing time of all workers divided by this number, or if there was none yet.
 const INDISTINCT_DIVISOR: u32 = 8;
-/// Number of suspected hangs at new sites in the program that are examined however long that takes.
+/// Number of suspected hangs at new sites in the program that are examined however long the
+/// examinations take.
 const MAX_FREE: u32 = 8;
-/// Queue length from which on a suspected hang is queued only if it hangs at a new site in the
-/// program. A hang at a known site is then only counted as a run of the site's group; it is dropped
-/// if that group is not known yet.
+/// When this many suspected hangs wait, a further one is queued only if it hangs at a new site in
+/// the program. A hang at a known site is then not examined: it is counted as a run of the site's
+/// group, or dropped if the group is not known yet.
 const MAX_WAITING: usize = 64;
-/// Greatest number of suspected hangs that wait to be examined. Further ones are dropped, even
-/// those at a place in the program at which no run has hung before.
+/// Greatest number of suspected hangs that wait to be examined. Further ones are not queued, even
+/// if no run has hung at the same place in the program before.
 const MAX_WAITING_FIRST: usize = 1024;
 /// Greatest number of signatures (hashes of places in the program at which runs hang) that are
 /// recorded; further ones are ignored.
 const MAX_KNOWN: usize = 1 << 20;
 
-/// An input whose run at a worker took too long; an examination is to show whether it hangs.
+/// An input whose run at a worker took too long; an examination is to show whether the input hangs.
 #[derive(Clone)]
 pub(super) struct SuspectedHang {
     /// Number of the worker that submitted the suspected hang, and the number that the worker gave
@@ -58,17 +60,18 @@ pub(super) struct ExaminedHang {
     verdict: Option<Verdict>,
 }
 
-/// Examines suspected hangs one after the other on a thread; holds those that wait, and the
-/// signatures of known hangs.
+/// Examines suspected hangs one after the other on a thread; holds the suspected hangs that wait,
+/// and the signatures (hashes of the looping code) of known hangs.
 pub(super) struct HangExaminer {
     target: Target,
     way: Way,
     waiting: VecDeque<SuspectedHang>,
-    /// The group of each known signature of a hang; `None` while a hang with it waits or is being
-    /// examined.
+    /// The group of the hang with each known signature (hash of the looping code); `None` while a
+    /// suspected hang with the signature waits or is being examined.
     known: HashMap<Signature, Option<(Kind, Key)>>,
     /// Runs that were stopped as hangs and wait to be counted, because the group of their hang is
-    /// not known yet: a signature of the hang, and the number of runs.
+    /// not known yet: each element is a signature (hash of the looping code) of the hang, and the
+    /// number of runs.
     pending_counts: Vec<(Signature, u64)>,
     thread: Option<ExaminerThread>,
     /// The suspected hang that the examining thread works on, and since when; `None` if the thread
@@ -78,8 +81,8 @@ pub(super) struct HangExaminer {
     spent: Duration,
     /// Number of suspected hangs so far at places in the program where none was seen before.
     first: u32,
-    /// Wall time that examinations of suspected hangs without a signature have taken so far; `None`
-    /// before the first one.
+    /// Wall time that examinations of suspected hangs without a signature (hash of the looping
+    /// code) have taken so far; `None` before the first one.
     indistinct: Option<Duration>,
 }
 
@@ -108,9 +111,9 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, the
-    /// hang is dropped, and its known group is returned, so that the caller counts the run there;
-    /// `None` if its group is not known, and the run is not counted.
+    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, drops
+    /// the hang and returns its group, in which the caller counts the run; if the group is not
+    /// known, returns `None`, and the run is not counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -134,16 +137,16 @@ impl HangExaminer {
     }
 
     /// Looks for a known hang that has one of the given signatures (hashes of the code in which
-    /// runs loop). Returns `None` if there is none, `Some(None)` if there is one that waits or is
-    /// being examined, and else its group: kind and major key.
+    /// runs loop). Returns `None` if there is none, `Some(None)` if the hang still waits or is
+    /// being examined, and otherwise its group: kind and major key.
     fn known(&self, signatures: &[Signature]) -> Option<Option<(Kind, Key)>> {
         let mut known = signatures.iter().filter_map(|one| self.known.get(one));
         known.next().copied()
     }
 
-    /// Returns the group of the hang with these `signatures`; the caller then counts `runs` runs in
-    /// it. If the group is not known yet, returns `None`, and keeps the number of runs here, to be
-    /// counted when the hang has got its group.
+    /// Returns the group of the hang with these `signatures` (hashes of the looping code); the
+    /// caller then counts `runs` runs in it. If the group is not known yet, returns `None`, and
+    /// stores the number of runs in the examiner, to be counted when the group is known.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
@@ -152,27 +155,30 @@ impl HangExaminer {
         group
     }
 
-    /// Stops keeping the counts of runs that were stopped as hangs with one of the `signatures`,
-    /// because the group of this hang is known now; returns how many runs that were.
+    /// Removes the stored counts of runs that were stopped as hangs with one of the `signatures`
+    /// (hashes of the looping code), because the group of the hang is now known; returns the number
+    /// of these runs.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// Returns how many suspected hangs would still be examined if fuzzing ended now: the one under
-    /// examination, all waiting ones that are the first at their site, and one waiting one without
-    /// a signature. The last one counts only if examinations of such hangs have taken less than an
-    /// eighth of `fuzzed`, the time that all workers together have fuzzed.
+    /// Returns how many suspected hangs would still be examined if fuzzing ended now: the hang
+    /// under examination, each waiting hang that is the first at its site (place in the program),
+    /// and at most one waiting hang without a signature (hash of the looping code), if examinations
+    /// of hangs without a signature have taken less than an eighth of `fuzzed`, the time that all
+    /// workers together have fuzzed.
     pub(super) fn pending(&self, fuzzed: Duration) -> usize {
         let first = self.waiting.iter().filter(|suspect| suspect.first);
         let next = self.next_indistinct(fuzzed);
         first.count() + usize::from(self.busy.is_some()) + usize::from(next.is_some())
     }
 
-    /// Returns the index, among the waiting suspected hangs, of the first one without a signature.
-    /// Returns `None` if none waits, or if examinations of such hangs have taken an eighth or more
-    /// of `fuzzed`, the time that all workers together have fuzzed.
+    /// Returns the index, among the waiting suspected hangs, of the first one without a signature
+    /// (hash of the looping code). Returns `None` if there is none, or if examinations of hangs
+    /// without a signature have taken an eighth or more of `fuzzed`, the time that all workers
+    /// together have fuzzed.
     fn next_indistinct(&self, fuzzed: Duration) -> Option<usize> {
         let has_time = (self.indistinct).is_none_or(|spent| spent < fuzzed / INDISTINCT_DIVISOR);
         let mut waiting = self.waiting.iter();
@@ -181,10 +187,10 @@ impl HangExaminer {
     }
 
     /// Returns the result of examining a suspected hang (an input whose run was stopped because it
-    /// took too long), if an examination has finished. Else returns `None`, and begins the next
-    /// examination if there is time for it. `fuzzed`: time that all workers together have fuzzed.
-    /// `is_over`: whether fuzzing has ended; then only hangs at new places in the program, and some
-    /// without a signature (hash of the code in which a run loops), are examined.
+    /// took too long), if an examination has finished. Otherwise returns `None`, and begins the
+    /// next examination if there is time for it. `fuzzed`: time that all workers together have
+    /// fuzzed. `is_over`: whether fuzzing has ended; then only hangs at new places in the program,
+    /// and some without a signature (hash of the code in which a run loops), are examined.
     pub(super) fn poll(&mut self, fuzzed: Duration, is_over: bool) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);
@@ -223,9 +229,10 @@ impl HangExaminer {
             .collect()
     }
 
-    /// Ends the examining thread and drops the signatures of all known hangs, since the program was
-    /// rebuilt. Waiting suspected hangs stay, and are examined with the new build. Returns the
-    /// examination that the thread has finished meanwhile; `None` if it was idle.
+    /// Ends the examining thread and drops the signatures (hashes of the looping code) of all known
+    /// hangs, since the program was rebuilt. Suspected hangs that wait stay in the queue, and are
+    /// examined with the new build. Returns the last examination if the thread has finished it;
+    /// otherwise `None`.
     pub(super) fn reset(&mut self) -> Option<ExaminedHang> {
         let thread = self.thread.take();
         self.known.clear();
@@ -242,8 +249,8 @@ impl HangExaminer {
         done.try_recv().ok()
     }
 
-    /// Takes the examination that the thread has finished, without a verdict if the thread has
-    /// panicked; `None` if none is finished.
+    /// Takes the examination that the thread has finished, or, if the thread has panicked, the
+    /// examination without a verdict; `None` if the thread is idle or still examines.
     fn take_done(&mut self) -> Option<ExaminedHang> {
         let done = match self.thread.as_ref()?.done.try_recv() {
             Ok(done) => Some(done),
@@ -263,9 +270,9 @@ impl HangExaminer {
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
-    /// Records the group of the examined hang `done` for each of its signatures. If the examination
-    /// found no group, the signatures are forgotten instead, so that the next suspected hang that
-    /// has one of them is examined.
+    /// Records the group of the examined hang `done` for each of its signatures (hashes of the
+    /// looping code). If the examination found no group, the signatures are forgotten instead, so
+    /// that the next suspected hang that has one of them is examined.
     fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
@@ -322,8 +329,8 @@ impl ExaminerThread {
 }
 
 /// Examines, on the examining thread, whether `input` hangs and where in the program, and returns
-/// the verdict. The first call creates `triager`. A hang of a group that is not in `steady` yet is
-/// run a second time; `steady` remembers these groups.
+/// the verdict. The first call creates `triager`. A hang is run a second time unless its group is
+/// in `steady` (groups of hangs whose second run hung at the same place).
 fn examine(
     (triager, steady): (&mut Option<Triager>, &mut SteadyHangs),
     target: &Target,
@@ -389,9 +396,9 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Adds a suspected hang whose run has ended by itself to the corpus of the output directory.
-    /// Does so only if it was the first at its site and fuzzing is over; before that, the worker
-    /// that submitted it gets the verdict and runs it again.
+    /// Adds a suspected hang whose run has ended by itself to the corpus of the output directory,
+    /// if it was the first at its site (place in the program) and fuzzing is over. During fuzzing,
+    /// the worker that submitted it gets the verdict and runs it again.
     fn add_to_corpus(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {
             true => lock(self.session.store)
@@ -401,8 +408,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Ends the work on a suspected hang that is not examined: counts its run in `group`, if its
-    /// group is known, else stores its input as a flaky crash.
+    /// Ends the work on a suspected hang that is not examined: counts its run in `group`, or stores
+    /// its input as a flaky crash if its group is not known.
     pub(super) fn count_or_store(
         &mut self,
         suspect: &SuspectedHang,

@@ -1,9 +1,9 @@
 //! The hangs that a worker knows ([`KnownHangs`]).
 //!
 //! A worker submits an input whose run exceeded its time limit to the main process, which examines
-//! whether and where the input hangs; the worker goes on meanwhile. Later runs with one of the
-//! signatures of the submitted run are stopped early. They are counted in the group of the hang as
-//! soon as the group is known.
+//! whether and where the input hangs; the worker goes on meanwhile. Later runs that show one of the
+//! signatures of the submitted run (hashes of the code in which it looped) are stopped early. They
+//! are counted in the group of the hang as soon as the group is known.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -15,38 +15,40 @@ use ddfuzz_exec::{Signature, Stuck};
 use ddfuzz_store::Kind;
 use ddfuzz_triage::Key;
 
-/// Least CPU time after which a run is compared with the signatures of known hangs, to stop it
-/// early.
+/// Least CPU time that a run has used before it is compared with the signatures (hashes of the
+/// looping code) of known hangs, to stop it early.
 const MIN_WINDOW: Duration = Duration::from_micros(100);
-/// A run is compared with the signatures of known hangs after this many times the CPU time within
-/// which nine of ten recorded runs ended.
+/// A run is compared with the signatures (hashes of the looping code) of known hangs after this
+/// many times the CPU time within which nine of ten recorded runs ended.
 const WINDOW_FACTOR: u32 = 4;
 /// Number of the latest runs of corpus inputs whose CPU times are kept. From them the worker learns
 /// after which CPU time a run is compared with known hangs.
 const MAX_SEEN: usize = 256;
-/// Least time between two submissions of hangs without a signature to the main process.
+/// Least time between two submissions of hangs without a signature (hash of the looping code) to
+/// the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// One in so many runs that were stopped at a known hang is submitted to the main process as if the
-/// hang were unknown, since two different hangs may have the same signature.
+/// Of the runs that were stopped at a known hang, one in this many is submitted to the main process
+/// as if the hang were unknown, since two different hangs may have the same signature (hash of the
+/// looping code).
 const SAMPLE: u64 = 64;
 /// Greatest number of sites (places in the program) of hangs that a worker records; hangs at
 /// further sites are treated as if they had no signature.
 const MAX_SITES: usize = 4096;
 /// Greatest number of submitted inputs that a worker keeps until the main process has examined
-/// them. Kept are inputs that reached new coverage before they were stopped as hangs.
+/// them. It keeps inputs that reached new coverage before they were stopped as hangs.
 const MAX_PENDING: usize = 64;
 
 /// A place in the program at which runs of a worker hang. Runs belong to the same site if they show
 /// one of its signatures (hashes that identify the place).
 struct HangSite {
     state: SiteState,
-    /// Number of runs that were stopped as hangs at the site so far.
+    /// Number of runs that were stopped as hangs at the site (place in the program) so far.
     met: u64,
-    /// How many of the runs stopped as hangs at this site are still to be reported to the main
-    /// process, which counts the runs of each group.
+    /// How many of the runs stopped as hangs at this site (place in the program) are still to be
+    /// reported to the main process, which counts the runs of each group.
     runs: u64,
-    /// Size in bytes of the smallest input hanging at the site that was submitted to the main
-    /// process.
+    /// Size in bytes of the smallest input submitted to the main process whose run hangs at the
+    /// site (place in the program).
     least: usize,
 }
 
@@ -55,11 +57,13 @@ struct HangSite {
 /// main process examines inputs that the worker submits, and reports the result to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SiteState {
-    /// The main process has not decided yet whether runs stopped at the site hang.
+    /// The main process has not decided yet whether runs stopped at the site (place in the program)
+    /// hang.
     Pending,
-    /// Runs stopped at the site hang, and belong to the group with this kind and major key.
+    /// Runs stopped at the site (place in the program) hang, and belong to the group with this kind
+    /// and major key (hash that identifies a bug).
     Classified(Kind, Key),
-    /// Runs stopped at the site are only slow: they end by themselves.
+    /// Runs stopped at the site (place in the program) are only slow: they end by themselves.
     Slow,
 }
 
@@ -92,15 +96,15 @@ pub(super) struct KnownHangs {
     /// Signatures (hashes of places in the program) of known hangs. The executor stops a run early
     /// when the run shows one of them.
     known: HashSet<Signature>,
-    /// CPU time after which the executor compares a run with the signatures of known hangs, to stop
-    /// it early.
+    /// CPU time after which the executor compares a run with the signatures (hashes of the looping
+    /// code) of known hangs, to stop it early.
     window: Duration,
-    /// CPU times of the last runs of corpus inputs, in a ring buffer; its oldest element is the one
-    /// at index `next`.
+    /// CPU times of the last runs of corpus inputs, in a ring buffer whose oldest element is at
+    /// index `next`.
     seen: Vec<Duration>,
     next: usize,
     /// Whether the executor's settings for stopping runs early are out of date: the CPU time, or
-    /// the signatures of known hangs, have changed.
+    /// the signatures (hashes of the looping code) of known hangs, have changed.
     changed: bool,
     /// For each coverage counter, whether a run that was stopped as a hang has reached it.
     reached: Vec<bool>,
@@ -110,8 +114,9 @@ pub(super) struct KnownHangs {
     /// Number of the worker's last submission of a hang to the main process; its upper half is the
     /// number of earlier processes of the worker.
     number: u64,
-    /// When the worker last submitted a hang without a usable signature; `None` if it never did.
-    /// Such hangs cannot be told from each other, so they are submitted every two seconds at most.
+    /// When the worker last submitted a hang without a usable signature (hash of the looping code);
+    /// `None` if it never did. Such hangs cannot be told from each other, so they are submitted
+    /// every two seconds at most.
     last_indistinct: Option<Instant>,
 }
 
@@ -134,8 +139,8 @@ impl KnownHangs {
         }
     }
 
-    /// Records the CPU time of a run of a corpus input, from which [`KnownHangs::learn_window`]
-    /// learns after how long a run may be a hang.
+    /// Records the CPU time of a run of a corpus input. From these times
+    /// [`KnownHangs::learn_window`] learns after which CPU time a run is compared with known hangs.
     pub(super) fn see(&mut self, cpu: Duration) {
         match self.seen.get_mut(self.next) {
             Some(oldest) => *oldest = cpu,
@@ -163,14 +168,15 @@ impl KnownHangs {
     }
 
     /// Returns the CPU time after which a run is compared with the known hangs, and their
-    /// signatures; `None` if neither has changed since the last call.
+    /// signatures (hashes of the looping code); `None` if neither has changed since the last call.
     pub(super) fn changed(&mut self) -> Option<(Duration, &HashSet<Signature>)> {
         std::mem::take(&mut self.changed).then_some((self.window, &self.known))
     }
 
-    /// Returns what the worker has to do with an input whose run took too long, by what is known of
-    /// the hang. Counts the run at its site in the program; a new site is recorded. `stuck`: the
-    /// signatures of the run. `size`: size of the input in bytes.
+    /// Returns what the worker has to do with an input whose run took too long, which depends on
+    /// the state of its site (the place in the program where it hangs). Counts the run at the site,
+    /// and records a new site. `stuck`: the signatures of the run. `size`: size of the input in
+    /// bytes.
     pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> HangAction {
         let known = stuck.signatures.iter().chain(&stuck.known);
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
@@ -224,9 +230,10 @@ impl KnownHangs {
         self.number
     }
 
-    /// Assigns `signatures` to the site of hangs at index `at` in the list of sites; signatures of
-    /// another site are left there. From then on, runs that show one of them are stopped early,
-    /// unless runs at the site are known to end by themselves.
+    /// Assigns `signatures` (hashes of the looping code) to the site (place in the program) of
+    /// hangs at index `at` in the list of sites, except signatures that belong to another site
+    /// already. Later runs that show one of the assigned signatures are stopped early, unless runs
+    /// at the site are known to end by themselves.
     fn assign(&mut self, signatures: &[Signature], at: usize) {
         self.changed = true;
         let stops = self.sites[at].state != SiteState::Slow;
@@ -240,8 +247,8 @@ impl KnownHangs {
     }
 
     /// Keeps `input`, submitted as a hang under the number `number`, until the verdict about it
-    /// arrives. Does so only if its run has covered something that no earlier stopped run had
-    /// covered (`counters`: the coverage of its run), and fewer than `MAX_PENDING` inputs are kept.
+    /// arrives, if its run (with the coverage `counters`) has covered anything that no earlier
+    /// stopped run had covered. Does not keep it if `MAX_PENDING` inputs are kept already.
     pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
         if self.reached.len() < counters.len() {
             self.reached.resize(counters.len(), false);
@@ -256,10 +263,11 @@ impl KnownHangs {
         }
     }
 
-    /// Takes over the main process's verdict about a suspected hang. Runs that stop at the same
-    /// site then count as hangs of its group, or as slow; if the verdict is that nothing is known,
-    /// the site is forgotten. `own`: the number of the submission if this worker made it, else
-    /// `None`. Returns the submitted input if its run ended by itself.
+    /// Applies the main process's verdict about a suspected hang: runs that stop at the same site
+    /// (place in the program) then count as hangs of the verdict's group, or as slow. If the main
+    /// process could not find out whether the input hangs, the site is forgotten. `own`: number of
+    /// the submission if this worker made it, otherwise `None`. Returns the input of this
+    /// submission if the worker has kept it and its site counts as slow.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {
@@ -293,8 +301,9 @@ impl KnownHangs {
         input.filter(|_| state == SiteState::Slow)
     }
 
-    /// Returns, for each site of hangs with a known group, the group (kind and major key) and the
-    /// number of runs stopped there since the last call; sites without such runs are left out.
+    /// Returns, for each site (place in the program) of hangs with a known group, the group (kind
+    /// and major key) and the number of runs stopped there since the last call; sites without such
+    /// runs are left out.
     pub(super) fn take_counts(&mut self) -> Vec<(Kind, Key, u64)> {
         let sites = self.sites.iter_mut().filter(|site| site.runs > 0);
         let named = sites.filter_map(|site| match site.state {
@@ -306,8 +315,9 @@ impl KnownHangs {
         named.collect()
     }
 
-    /// Returns, for each site of hangs without a verdict, its signatures and the number of runs
-    /// stopped there since the last call; sites without such runs are left out.
+    /// Returns, for each site (place in the program) of hangs without a verdict, its signatures
+    /// (hashes of the looping code) and the number of runs stopped there since the last call; sites
+    /// without such runs are left out.
     pub(super) fn take_unclassified(&mut self) -> Vec<(Vec<Signature>, u64)> {
         let sites = self.sites.iter_mut().enumerate();
         let pending = sites.filter(|(_, site)| site.state == SiteState::Pending && site.runs > 0);
@@ -331,7 +341,7 @@ mod tests {
         serde_json::from_value(number.into()).unwrap()
     }
 
-    /// Makes a run that has exceeded its time limit, with hangs' signatures made of the numbers
+    /// Makes a run that has exceeded its time limit, with signatures of hangs made from the numbers
     /// `signatures`, for tests.
     fn over(signatures: &[u64]) -> Stuck {
         Stuck {

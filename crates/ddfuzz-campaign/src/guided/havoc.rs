@@ -13,9 +13,9 @@ use libafl_bolts::tuples::{IntoVec, Merge};
 
 use super::worker::State;
 
-/// Limit of the exponent e, drawn at random from 1 on: a mutant gets 2^e mutations. LibAFL's
-/// default of 7 makes 36 mutations on average, which takes longer than most targets run and leaves
-/// little of a short input.
+/// Number of values of the exponent e, drawn at random from 1 to 3: a mutant gets 2^e mutations.
+/// LibAFL's default of 7 makes 36 mutations on average, which takes longer than most targets run
+/// and leaves little of a short input.
 const MAX_STACK_POWER: usize = 3;
 
 /// Number of mutations that a call of [`Havoc`] makes.
@@ -23,14 +23,14 @@ const MAX_STACK_POWER: usize = 3;
 pub(super) enum HavocDepth {
     /// One mutation, used where a mutant is changed further to give the next mutant.
     One,
-    /// Two, four or eight mutations, used where each mutant is made directly of a corpus entry.
+    /// Two, four or eight mutations, used where each mutant is made directly from a corpus entry.
     Stacked,
 }
 
-/// A LibAFL mutator that makes random ones of LibAFL's havoc and token mutations.
+/// A LibAFL mutator that applies random havoc and token mutations of LibAFL.
 ///
-/// LibAFL's own scheduled mutators hold the mutations in a tuple, in which the one with index N is
-/// found by N calls; here they are in a list.
+/// LibAFL's own scheduled mutators hold the mutations in a tuple, in which the mutation with index
+/// N is found by N calls; this mutator holds them in a list.
 pub(super) struct Havoc {
     mutations: Vec<Box<dyn Mutator<BytesInput, State>>>,
     depth: HavocDepth,

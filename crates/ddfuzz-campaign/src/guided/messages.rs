@@ -23,12 +23,13 @@ use ddfuzz_triage::{Crash, Key};
 /// process, in bytes.
 const MAX_LEN: u32 = 1 << 30;
 
-/// A request of a worker or its supervisor to the main process. The body of the message is the
-/// input or the reproducer, if the request has one.
+/// A request of a worker, or of its supervisor (which starts it and restarts it after a crash), to
+/// the main process. The body of the message is the input or the reproducer, if the request has
+/// one.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// First message of a supervisor: the number, from 1, of the worker process that it starts. The
-    /// main process sends no answer.
+    /// First message of a supervisor process: the number, from 1, of the worker that it starts and
+    /// restarts. The main process sends no answer.
     Supervisor { worker: usize },
     /// First message of a worker: its number, from 1. The main process sends no answer.
     Worker { worker: usize },
@@ -62,8 +63,8 @@ pub(super) enum Request {
         ended: bool,
         spent_us: u64,
     },
-    /// Counts runs that were stopped at a hang, given by its signatures, whose group the worker
-    /// does not know yet.
+    /// Counts runs that were stopped at a hang, given by its signatures (hashes of the code in
+    /// which it loops), whose group the worker does not know yet.
     CountUnclassified {
         signatures: Vec<Signature>,
         runs: u64,
@@ -79,8 +80,8 @@ pub(super) enum Request {
     Hang {
         /// Number that the worker gives this submission of a suspected hang.
         number: u64,
-        /// Whether the hang is new to the worker: it knows no earlier hang that has one of its
-        /// signatures.
+        /// Whether the hang is new to the worker: none of its signatures (hashes of the code in
+        /// which it loops) belongs to a hang that the worker knows.
         first: bool,
         signatures: Vec<Signature>,
         run: u64,
@@ -142,7 +143,7 @@ pub(super) struct JudgedHang {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum HangVerdict {
     /// The input hangs, or fails in another way, and belongs to the group with this kind and major
-    /// key.
+    /// key (hash that identifies a bug).
     Of(Kind, Key),
     /// The run of the input ends by itself within the full time limit.
     Ends,
@@ -214,8 +215,8 @@ pub(super) struct MainProcess {
     stream: Arc<Mutex<UnixStream>>,
     /// Number of the worker that has this connection, from 1.
     worker: usize,
-    /// Numbers of the worker's runs that ended in known groups since the last heartbeat, by kind
-    /// and major key; the next heartbeat reports them.
+    /// Number of the worker's runs since the last heartbeat that ended in each known group, by kind
+    /// and major key (hash that identifies a bug); the next heartbeat reports these numbers.
     counts: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
 }
 
@@ -241,12 +242,12 @@ impl MainProcess {
     }
 
     /// Returns `number`, which a worker gave to an input that it submitted as a suspected hang, if
-    /// `worker` is this worker; else `None`.
+    /// `worker` is this worker; otherwise `None`.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
 
-    /// Sends `request` with `body` to the main process. It must be a request that the main process
+    /// Sends `request` with `body` to the main process; only for requests that the main process
     /// does not answer.
     pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
@@ -425,7 +426,7 @@ impl HeartbeatTimer {
         })
     }
 
-    /// Returns the number of granted runs that the worker may still make now; 0 if it must end.
+    /// Returns the number of granted runs that the worker may still make; 0 if the worker must end.
     /// Sends a heartbeat when it is due, and waits while no runs are granted.
     pub(super) fn left(&mut self) -> Result<u64, StoreError> {
         loop {

@@ -1,8 +1,9 @@
-//! The coverage-guided campaign, built of LibAFL's parts.
+//! The coverage-guided campaign, built from LibAFL's parts.
 //!
-//! Workers are processes of LibAFL's [`Launcher`]; each is a LibAFL fuzzer with our executor. They
-//! exchange inputs with new coverage by LLMP. The main process is their broker, and writes the
-//! output directory: workers send it the crashes that they find through a socket ([`server`]).
+//! Workers are processes of LibAFL's [`Launcher`]; each is a LibAFL fuzzer with ddfuzz's executor.
+//! They exchange inputs with new coverage by LLMP (LibAFL's message passing). The main process is
+//! their broker, and writes the output directory: workers send it the crashes that they find
+//! through a socket ([`server`]).
 
 mod broker_link;
 mod compare;
@@ -52,7 +53,7 @@ use process::{Parent, UnlinkedShMem};
 use server::WorkerServer;
 use worker::{Manager, State, WorkerSettings};
 
-/// Tag of the message by which a LibAFL broker tells its clients to end; LibAFL does not export
+/// Tag of the message with which a LibAFL broker tells its clients to end; LibAFL does not export
 /// this constant.
 const EXITING: Tag = Tag(0x013c_5171);
 
@@ -61,8 +62,8 @@ const EXITING: Tag = Tag(0x013c_5171);
 /// is rebuilt. When `stop` turns true, saves the state and ends.
 ///
 /// # Errors
-/// When the target cannot be run or the output directory cannot be written; earlier crashes stay
-/// stored.
+/// When the target cannot be run or the output directory cannot be written; crashes that were
+/// stored before the error are kept.
 pub fn run(
     store: &Mutex<Store>,
     campaign: &str,
@@ -172,7 +173,7 @@ fn launch(
 }
 
 /// Returns the set of processors on which LibAFL starts the workers: one for each worker, or all
-/// processors if there are more workers.
+/// processors if there are more workers than processors.
 fn cores(workers: usize) -> Result<Cores, CampaignError> {
     let mut cores = Cores::all().map_err(network)?;
     let some = workers.min(cores.ids.len());
@@ -180,8 +181,9 @@ fn cores(workers: usize) -> Result<Cores, CampaignError> {
     Ok(cores)
 }
 
-/// Opens a TCP port `port` (0: any free one) at which workers and brokers connect, on the loopback
-/// interface only, since LLMP has no authentication. Returns the listener and its port.
+/// Opens the TCP port `port` (0: any free one) to which workers and brokers connect, on the
+/// loopback interface only, since LLMP (LibAFL's message passing) has no authentication. Returns
+/// the listener and its port.
 fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let bound = listener.and_then(|listener| {

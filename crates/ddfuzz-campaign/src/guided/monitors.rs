@@ -23,11 +23,11 @@ use crate::settings::Monitoring;
 /// Time that a client of the metrics page (Prometheus) has to send its HTTP request, and to read
 /// the answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Greatest number of bytes that are read of the head of an HTTP request.
+/// Greatest number of bytes that are read from the head of an HTTP request.
 const LONGEST_REQUEST: usize = 8192;
 
-/// A LibAFL monitor that sends the statistics of a campaign to StatsD, and serves them to
-/// Prometheus; each of both only if the settings ask for it.
+/// A LibAFL monitor that sends the statistics of a campaign to StatsD and serves them to
+/// Prometheus, each only if the settings ask for it.
 pub(super) struct Monitors {
     statsd: Option<(UdpSocket, SocketAddr)>,
     prometheus: Option<Prometheus>,
@@ -35,7 +35,7 @@ pub(super) struct Monitors {
 
 impl Monitors {
     /// Creates the monitor as the settings `wanted` say: opens the socket for StatsD and the port
-    /// for Prometheus, if they are asked for. Fails if one cannot be opened.
+    /// for Prometheus, each only if wanted. Fails if either cannot be opened.
     pub(super) fn new(wanted: &Monitoring) -> Result<Monitors, CampaignError> {
         let socket = |to: SocketAddr| {
             let any = SocketAddr::from(match to {
@@ -168,8 +168,8 @@ fn figures(client: &mut ClientStats, workers: f64) -> [f64; 6] {
 }
 
 /// Returns the lines of the metric `custom_stat` on the page for Prometheus, for the client
-/// (worker, or `global`) named `client`, sorted by name. A ratio is shown as a percentage, that of
-/// edges also as two counts. Values that are text are left out.
+/// (worker, or `global`) named `client`, sorted by name. A ratio is shown as a percentage; the
+/// ratio of covered edges is also shown as two counts. Values that are text are left out.
 fn custom_stats<'a>(
     client: &str,
     stats: impl Iterator<Item = (&'a std::borrow::Cow<'static, str>, &'a UserStatsValue)>,
@@ -198,7 +198,8 @@ fn custom_stats<'a>(
     figures.into_iter().map(line).collect()
 }
 
-/// The metrics page for Prometheus, and the port whose thread serves it after the first update.
+/// The metrics page for Prometheus, and the port at which a thread, started by the first update,
+/// serves it.
 struct Prometheus {
     page: Arc<Mutex<String>>,
     /// The port at which the metrics page is served; `None` after the first update, when the
@@ -207,7 +208,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Replaces the metrics page for Prometheus by `text`; the first call starts the thread that
+    /// Replaces the metrics page for Prometheus with `text`; the first call starts the thread that
     /// serves it.
     fn publish(&mut self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;

@@ -20,14 +20,14 @@ use super::failures::FailureRates;
 use super::structure::StructureMutator;
 use super::worker::{Manager, Observers, State};
 
-/// Number of mutants that are collected before they are run together. For ways that run larger
-/// batches, as many are collected as such a batch holds.
+/// Number of mutants that are collected before they are run together. If the way of execution runs
+/// larger batches, a whole batch is collected.
 const BATCH: usize = 128;
 /// Mutants that are likely to fail are discarded and replaced by others: at most this many for each
-/// mutant that was asked for. After that, likely failing ones are run, too.
+/// mutant that was asked for. When this limit is reached, mutants are run even if likely to fail.
 const MAX_DISCARDED: usize = 3;
-/// Length of a chain of havoc mutants: the first is the corpus entry with one mutation, and each
-/// further one is the mutant before it with one more mutation, as in libFuzzer. So each mutant
+/// Length of a chain of havoc mutants: the first one is the corpus entry with one mutation, and
+/// each further one is the previous mutant with one more mutation, as in libFuzzer. So each mutant
 /// costs only one mutation.
 const CHAIN: usize = 5;
 
@@ -39,16 +39,16 @@ struct Pool {
     /// save allocations.
     mutants: Vec<BytesInput>,
     made: usize,
-    /// Of which corpus entries the collected mutants were made, in their order: the id of the
-    /// entry, and the index after its last mutant.
+    /// The corpus entries that the collected mutants were made from, in the order of the mutants:
+    /// the id of each entry, and the index after its last mutant.
     parents: Vec<(CorpusId, usize)>,
 }
 
 impl Pool {
-    /// Makes up to `count` mutants of `input`, the content of the corpus entry `id`, by `mutator`,
-    /// and adds them to the pool; fewer if several tries in a row make none. They are made in
-    /// chains of `chain` mutants: the first one of a chain is made of `input`, each further one of
-    /// the mutant before it. Mutants for which `fails` returns true are discarded, up to a limit.
+    /// Makes mutants of `input`, the content of the corpus entry `id`, with `mutator`, and adds
+    /// them to the pool: at most `count`, fewer if some tries make no mutant. Mutants are made in
+    /// chains of `chain`: the first mutant of a chain is made from `input`, each further one from
+    /// the previous mutant. Mutants for which `fails` returns true are discarded, up to a limit.
     fn add<M>(
         &mut self,
         (mutator, chain): (&mut M, usize),
@@ -89,8 +89,8 @@ impl Pool {
         copy(input, &mut self.mutants[self.made])
     }
 
-    /// Copies the last mutant of the pool to the next buffer, and returns that buffer, to be
-    /// mutated further. There must be a last mutant.
+    /// Copies the last mutant of the pool to the next buffer, and returns the copy, to be mutated
+    /// further. There must be a last mutant.
     fn next_of_last(&mut self) -> &mut BytesInput {
         if self.mutants.len() == self.made {
             self.mutants.push(BytesInput::new(Vec::new()));
@@ -99,8 +99,8 @@ impl Pool {
         copy(&made[made.len() - 1], &mut free[0])
     }
 
-    /// Records that the mutants which were added to the pool since the last call of this function
-    /// were made of the corpus entry `id`.
+    /// Records that the mutants added to the pool since the last call of this function were made
+    /// from the corpus entry `id`.
     fn end_turn(&mut self, id: CorpusId) {
         match self.parents.last_mut() {
             Some((last, end)) if *last == id => *end = self.made,
@@ -114,7 +114,7 @@ impl Pool {
     }
 }
 
-/// Replaces the bytes of `to` by those of `from`, and returns `to`.
+/// Replaces the bytes of `to` with the bytes of `from`, and returns `to`.
 fn copy<'a>(from: &BytesInput, to: &'a mut BytesInput) -> &'a mut BytesInput {
     to.as_mut().clear();
     to.as_mut().extend_from_slice(from.as_ref());
@@ -122,8 +122,8 @@ fn copy<'a>(from: &BytesInput, to: &'a mut BytesInput) -> &'a mut BytesInput {
 }
 
 /// The LibAFL stage of a worker that comes after the calibration: reports a calibration run that
-/// did not pass, then mutates the scheduled corpus entry by compared values and by havoc, and runs
-/// the mutants. Mutants are run in batches, which may hold those of several corpus entries.
+/// did not pass, then mutates the scheduled corpus entry with compared values and with havoc, and
+/// runs the mutants in batches, which may hold mutants of several corpus entries.
 pub(super) struct MutationStage {
     compare: Comparer,
     havoc: StructureMutator,
@@ -141,9 +141,10 @@ impl MutationStage {
         }
     }
 
-    /// Makes the mutants of the scheduled corpus entry: first some with compared values made equal,
-    /// then some by havoc with repaired checksums, and last as many by havoc as LibAFL's power
-    /// schedule says. Makes none if mutants of the entry fail too often.
+    /// Makes the mutants of the scheduled corpus entry: first some in which two values that the
+    /// target compared are made equal, then some with havoc and repaired checksums, and last as
+    /// many with havoc alone as LibAFL's power schedule says. Makes none if mutants of the entry
+    /// fail too often.
     fn mutate<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -169,7 +170,7 @@ impl MutationStage {
         Ok(())
     }
 
-    /// Makes `count` mutants of `input`, the corpus entry `id`, by the mutator `maker`; runs the
+    /// Makes `count` mutants of `input`, the corpus entry `id`, in the way `maker`; runs the
     /// collected mutants whenever there are enough. Returns false if no more mutants of the entry
     /// are to be made, because they fail too often or the worker has no runs left.
     fn make<Z>(
@@ -229,10 +230,10 @@ impl MutationStage {
         Ok(true)
     }
 
-    /// Returns how many mutants of the scheduled corpus entry to make by havoc: the number from
+    /// Returns how many mutants of the scheduled corpus entry to make with havoc: the number from
     /// LibAFL's power schedule, times the number of turns that the entry gets (one, and further
-    /// ones that other entries gave up because their mutants fail). `over`: whether failing runs
-    /// have taken more than their share of the time; the result is then at least one batch.
+    /// ones that other entries gave up because their mutants fail). If `over` is true (failing runs
+    /// have taken more than their share of the time), the result is at least one batch.
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         let mut testcase = state.current_testcase_mut()?;
@@ -276,8 +277,8 @@ impl MutationStage {
 }
 
 /// Divides the mutants that were run (`ran`: their indices) by the corpus entry that they were made
-/// of, and returns the id and the indices for each entry. `ends`: the entries, each with the index
-/// after its last mutant.
+/// from, and returns the id and the indices for each entry. `ends`: the id of each entry, and the
+/// index after its last mutant.
 fn parts(
     ends: &[(CorpusId, usize)],
     ran: Range<usize>,

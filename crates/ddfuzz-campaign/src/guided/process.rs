@@ -16,8 +16,8 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 use super::messages::{self, Request};
 use ddfuzz_exec::switches;
 
-/// After this many early crashes in a row (crashes soon after the start), a worker process is not
-/// restarted any more.
+/// Number of early crashes in a row (crashes soon after the start) after which a worker process is
+/// not restarted any more.
 const MAX_EARLY_CRASHES: u32 = 5;
 /// Time after the start of a worker process within which its crash counts as an early one.
 const EARLY: Duration = Duration::from_secs(60);
@@ -28,8 +28,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Least time between two choices of the processor on which a worker and its target run.
 const CHOSEN_EACH: Duration = Duration::from_secs(1);
-/// Time for which a worker sleeps when it chooses its processor: the kernel wakes it on an idle one
-/// if there is one.
+/// Time for which a worker sleeps when it chooses its processor: the kernel then wakes it on an
+/// idle processor if there is one.
 const NAP: Duration = Duration::from_micros(100);
 
 /// What forked children need to know of the main process: its process id, and the processors that
@@ -62,8 +62,8 @@ impl Parent {
 /// worker process, with the number of earlier worker processes. The supervisor exits when the
 /// worker exits with status 0, or after `MAX_EARLY_CRASHES` early crashes in a row.
 ///
-/// The supervisor keeps a separate connection to `socket`, by which the main process knows that it
-/// runs.
+/// The supervisor keeps a separate connection to `socket`, which shows the main process that the
+/// supervisor still runs.
 pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io::Result<u32> {
     die_with(parent.pid)?;
     leave_terminal()?;
@@ -102,9 +102,9 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
 /// Keeps a worker and the processes of its target on one processor, which is chosen again each
 /// second.
 ///
-/// A worker that requests one run at a time waits while its target runs, and the other way round:
-/// each run changes processes several times, and on two processors each change wakes an idle one,
-/// which takes longer than a small target runs.
+/// A worker that requests one run at a time and its target wait for each other, and change turns
+/// several times in each run. If they were on two processors, each change would wake an idle
+/// processor, which takes longer than a run of a small target.
 pub(super) struct OneProcessor {
     /// The processors that the worker may choose from.
     all: CpuSet,
@@ -113,8 +113,8 @@ pub(super) struct OneProcessor {
 }
 
 impl OneProcessor {
-    /// Creates the chooser, which has chosen no processor yet; it chooses among those that this
-    /// process may run on.
+    /// Creates a chooser that has not chosen a processor yet; it will choose among the processors
+    /// that this process may run on.
     pub(super) fn new() -> io::Result<OneProcessor> {
         Ok(OneProcessor {
             all: sched_getaffinity(Pid::from_raw(0))?,

@@ -42,8 +42,8 @@ pub(super) fn to_bytes(blocks: impl Iterator<Item = usize>) -> Vec<u8> {
 }
 
 impl ReachedCode {
-    /// Adds the reached blocks whose numbers the body of a worker's message holds, as little-endian
-    /// 32-bit integers.
+    /// Adds the reached blocks whose numbers are in `message`, the body of a worker's message, as
+    /// little-endian 32-bit integers.
     pub(super) fn add(&mut self, message: &[u8]) {
         for number in message.chunks_exact(4) {
             let number = number.try_into().map_or(0, u32::from_le_bytes);
@@ -51,8 +51,8 @@ impl ReachedCode {
         }
     }
 
-    /// Checks whether 30 seconds have passed since the last record of the reached code, so that the
-    /// next one is due.
+    /// Checks whether the next record of the reached code is due, because 30 seconds have passed
+    /// since the last one.
     pub(super) fn is_due(&self) -> bool {
         self.saved.elapsed() >= SAVE_EVERY
     }

@@ -40,8 +40,8 @@ pub(super) enum Role {
     Worker(usize),
 }
 
-/// The main process's connection to a worker or to the supervisor of one, with what it knows of
-/// that process.
+/// The main process's connection to a worker or to a supervisor, and what the main process knows of
+/// the connected process.
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) role: Role,
@@ -52,8 +52,8 @@ pub(super) struct Peer {
     pub(super) claimed: Vec<EntryId>,
     /// The last heartbeat (status report) that came over this connection; all 0 before the first.
     pub(super) heartbeat: Heartbeat,
-    /// Number of verdicts about suspected hangs, counted from the oldest one, that the main process
-    /// has sent to the worker.
+    /// Number of verdicts about suspected hangs that the main process has sent to the worker,
+    /// counted from the oldest verdict.
     pub(super) judged: usize,
 }
 
@@ -62,13 +62,13 @@ pub(super) struct WorkerServer {
     listener: UnixListener,
     socket: PathBuf,
     pub(super) peers: Vec<Peer>,
-    /// The directory of the socket, which is removed when nobody uses it any more, or by the next
-    /// ddfuzz.
+    /// The directory of the socket, which is removed when no process uses it any more, or by the
+    /// next call of ddfuzz.
     _folder: Arc<PrivateDir>,
 }
 
 impl WorkerServer {
-    /// Opens a socket in a new directory, to which no other user can connect.
+    /// Opens a socket in a new directory, so that no other user can connect to it.
     pub(super) fn open() -> Result<WorkerServer, CampaignError> {
         let folder = PrivateDir::get()?;
         let socket = folder.fresh("hub");
@@ -95,9 +95,9 @@ impl WorkerServer {
         &self.socket
     }
 
-    /// Serves the connected workers and supervisors once: answers one request of each that has sent
-    /// one, removes closed connections, and accepts new ones; waits at most `time` if there is
-    /// nothing to do.
+    /// Serves the connected workers and supervisors once: answers one request of each process that
+    /// has sent a request, removes closed connections, and accepts new ones; waits at most `time`
+    /// if there is nothing to do.
     pub(super) fn serve(
         &mut self,
         time: Duration,
@@ -159,8 +159,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Carries out a request of a worker or supervisor and returns the answer. While the disk is
-    /// full, repeats this until there is space, so that the worker and the main process wait; an
-    /// error if the user stops or the time is over.
+    /// full, tries again until there is space, so that the worker and the main process wait;
+    /// returns an error if the user stops or the time is over.
     fn respond_when_space(
         &mut self,
         peer: &mut Peer,
@@ -245,15 +245,16 @@ impl GuidedEngine<'_> {
     }
 
     /// Stores an input that a worker has sent in the corpus of the output directory, and counts it
-    /// unless it is there already. Returns the answer to the worker.
+    /// unless the corpus already has it. Returns the answer to the worker.
     fn keep_input(&mut self, input: &[u8]) -> Result<Reply, StoreError> {
         let is_new = lock(self.session.store).add_to_corpus_unsynced(input)?;
         self.corpus += u64::from(is_new);
         Ok(Reply::Done)
     }
 
-    /// Counts `runs` runs that were stopped as hangs with one of these `signatures`: in the group
-    /// of the hang, or, while that is not known, in the examiner of hangs, which adds them later.
+    /// Counts `runs` runs that were stopped as hangs with one of these `signatures` (hashes of the
+    /// looping code): in the group of the hang if it is known, otherwise in the examiner of hangs,
+    /// which later adds them to the group.
     fn count_unclassified(
         &mut self,
         signatures: &[Signature],
@@ -301,8 +302,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Handles the error `error` of the store while `request` was carried out. If the disk is full
-    /// and no more time is left to wait for space, the crash that the request would store is
-    /// counted as not stored; any other error ends the campaign.
+    /// and the time to wait for space is over, counts the crash that the request would store as not
+    /// stored; any other error ends the campaign.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
         if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
@@ -333,8 +334,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Returns the next entry for the worker to minimize, and records that the worker has claimed
-    /// it. Returns `None` if no entry is left, fuzzing has ended, or the settings do not let groups
-    /// be minimized while fuzzing.
+    /// it. Returns `None` if there is no entry to minimize, fuzzing has ended, or the settings
+    /// forbid minimizing while fuzzing.
     fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
         let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         if !minimizes || self.is_over() {
@@ -345,7 +346,7 @@ impl GuidedEngine<'_> {
         Ok(id)
     }
 
-    /// Carries out the requests by which a worker's minimization writes to the output directory:
+    /// Carries out a request with which a worker's minimization writes to the output directory:
     /// another crash, a reproducer, its script, or the outcome. Returns the answer to the worker.
     /// Shows the group when its reproducer or outcome was written.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {

@@ -1,5 +1,5 @@
-//! [`ComparisonSolver`], a mutator that changes an input so that two values which its run compares
-//! may become equal. It looks for a compared value in the input and replaces it by the other one
+//! [`ComparisonSolver`], a mutator that changes an input so that two values compared by its run may
+//! become equal. It looks for a compared value in the input and replaces it with the other value
 //! (input-to-state, as in REDQUEEN and CmpLog), also where the value is written as text. It also
 //! adds the difference of two compared numbers to numbers in the input.
 
@@ -19,15 +19,13 @@ use libafl_bolts::{Named, ToSlice};
 
 use super::worker::State;
 
-/// Greatest difference of two compared numbers that the solver tries to make up for in the input;
-/// greater ones are mostly between a number and an address or a hash.
+/// Greatest difference of two compared numbers that the solver adds to numbers in the input;
+/// greater differences are mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
-/// Divisor by which the number of mutants of an input grows with its comparisons: a comparison with
-/// a value that occurs in the input counts 1, but a difference of two compared numbers only 1
-/// divided by this number.
+/// Number of differences of compared numbers that count as much as one comparison with a value that
+/// occurs in the input, when the number of mutants of an input is determined.
 const DIFFERENCES: usize = 4;
-/// Greatest number of comparisons for which one mutant is changed so that their two values are
-/// equal.
+/// Greatest number of comparisons whose two values one mutant is to make equal.
 const MAX_SOLVED: usize = 2;
 
 /// The comparisons of the run on an input, divided by what [`ComparisonSolver`] can do about them:
@@ -36,7 +34,7 @@ const MAX_SOLVED: usize = 2;
 /// in the input.
 #[derive(Debug, Default)]
 pub(super) struct SolvableComparisons {
-    /// Comparisons of which at least one of the two values occurs in the input.
+    /// Comparisons with at least one value that occurs in the input.
     occurring: Vec<CmpValues>,
     /// The differences of two compared numbers in the run, each difference once.
     differences: Vec<i64>,
@@ -59,7 +57,7 @@ impl SolvableComparisons {
 
     /// Returns the first replacement, of at least two bytes of `input` (a mutant), that makes the
     /// two values of a comparison equal; `None` if there is none. `compared`: the comparisons of
-    /// the mutant's run. Those that the run on the unchanged input made, too, are ignored.
+    /// the mutant's run; those that the run on the unchanged input also made are ignored.
     pub(super) fn repairing_edit(
         &self,
         compared: &[CmpValues],
@@ -77,7 +75,7 @@ impl SolvableComparisons {
     }
 
     /// Picks at random a comparison, or a difference of two compared numbers, and returns several
-    /// replacements in `input`, each of which by itself may make the compared values equal. Places
+    /// replacements in `input`, each of which alone may make the compared values equal. The bytes
     /// to replace are searched from the index `from` on.
     fn edits(&self, state: &mut State, input: &[u8], from: usize) -> Vec<Replacement> {
         let picked = state.rand_mut().below_or_zero(self.weight());
@@ -93,9 +91,9 @@ impl SolvableComparisons {
 }
 
 /// A LibAFL mutator that picks one or two random comparisons of the input's run. It replaces an
-/// operand in the input by the other one, or adds the difference of two numbers to a number in the
-/// input: a compared value may be a sum, or the input's number less a constant. It skips where
-/// there is nothing to change.
+/// operand in the input with the other operand, or adds the difference of two compared numbers to a
+/// number in the input (since a compared value may be a sum, or the input's number less a
+/// constant). Skips inputs in which there is nothing to change.
 #[derive(Default)]
 pub(super) struct ComparisonSolver(pub(super) Arc<SolvableComparisons>);
 
@@ -135,9 +133,9 @@ impl Mutator<BytesInput, State> for ComparisonSolver {
 /// A change of an input: the range of bytes to replace, and the bytes to put there.
 pub(super) type Replacement = (Range<usize>, Vec<u8>);
 
-/// Returns replacements in `input` of one value of a comparison by the other one. There is one for
-/// each form (bytes in either order, digits) in which a value occurs: at its first occurrence from
-/// the index `from` on, or if there is none, at its first in the whole input.
+/// Returns replacements in `input` of one value of a comparison by the other value: one replacement
+/// for each form (bytes in either order, digits) in which a value occurs. It replaces the first
+/// occurrence from the index `from` on, or if there is none, the first one in the whole input.
 fn replacing_edits(values: &CmpValues, input: &[u8], from: usize) -> Vec<Replacement> {
     let place = |(old, new): (Vec<u8>, Vec<u8>)| {
         let at = find(input, &old, from)?;
@@ -146,7 +144,7 @@ fn replacing_edits(values: &CmpValues, input: &[u8], from: usize) -> Vec<Replace
     forms(values).into_iter().filter_map(place).collect()
 }
 
-/// Returns the forms in which the two values of a comparison may stand in an input: as bytes, and
+/// Returns the forms in which the two values of a comparison may occur in an input: as bytes, and
 /// for numbers in both byte orders and as decimal and hexadecimal digits. Each element is a pair of
 /// the bytes to replace and the bytes that replace them.
 fn forms(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -205,7 +203,7 @@ fn numbers(values: &CmpValues) -> Option<(usize, i64, i64)> {
 }
 
 /// Returns the distance of two compared numbers; `None` if they are equal or more than 65,535
-/// apart, or for byte strings.
+/// apart, or if the values are byte strings.
 fn difference(values: &CmpValues) -> Option<i64> {
     let (_, one, other) = numbers(values)?;
     let difference = one.abs_diff(other);
@@ -213,9 +211,10 @@ fn difference(values: &CmpValues) -> Option<i64> {
     is_small.then_some(difference as i64)
 }
 
-/// Returns replacements of numbers in `input`: each number by itself plus `difference`, and by
-/// itself minus `difference`. The numbers are the first decimal one at or behind the index `from`,
-/// and those of 1, 2 and 4 bytes at `from`, in both byte orders.
+/// Returns replacements of numbers in `input`: each number is replaced alone, once with itself plus
+/// `difference` and once with itself minus `difference`. The numbers are the first decimal number
+/// at or behind the index `from`, and the numbers of 1, 2 and 4 bytes at `from`, in both byte
+/// orders.
 fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement> {
     let mut edits = Vec::new();
     for difference in [difference, -difference] {
@@ -240,9 +239,9 @@ fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement
     edits
 }
 
-/// Returns the place and the value of the first decimal number in `input` at or behind the index
-/// `from`, or if none is there, of the first one in the whole input. `None` if there is no digit,
-/// or the number has more than 63 bits.
+/// Returns the place and the value of the decimal number with the first digit at or behind the
+/// index `from`; if there is no digit, of the first decimal number in the whole input. `None` if
+/// `input` has no digits, or the number has more than 63 bits.
 fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
     let is_digit = |at: &usize| input[*at].is_ascii_digit();
     let digit = (from..input.len()).chain(0..from).find(is_digit)?;
@@ -257,8 +256,9 @@ fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
     Some((begin..end, number))
 }
 
-/// Returns the index at which `part` occurs first in `whole` at or behind the index `from` or, if
-/// it does not, before that. `None` if `part` does not occur, or is empty.
+/// Returns the index of the first occurrence of `part` in `whole` at or behind the index `from`; if
+/// there is none, of the first occurrence in all of `whole`. `None` if `part` does not occur, or is
+/// empty.
 fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let first = part.first()?;
     // Most places differ in the first byte, which is compared without a call.
@@ -273,8 +273,8 @@ fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Test helper: returns the inputs that arise from `input` if each of the replacements `edits`
-    /// is made by itself.
+    /// Test helper: returns the inputs that result when each of the replacements `edits` is made
+    /// alone in `input`.
     fn edited(input: &[u8], edits: Vec<Replacement>) -> Vec<Vec<u8>> {
         let edit = |(place, new): Replacement| {
             let mut bytes = input.to_vec();

@@ -1,4 +1,5 @@
-//! Mutation by the structure of inputs, beside havoc: a LibAFL mutator over `ddfuzz-structure`.
+//! Mutation of inputs along their structure, in addition to havoc: a LibAFL mutator over
+//! `ddfuzz-structure`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,8 +21,8 @@ use ddfuzz_structure::{MutationParser, MutationSource, ParsedInput};
 /// Greatest number of corpus entries whose trees (parsed inputs) are kept; when there are more, all
 /// are dropped.
 const MOST_TREES: usize = 256;
-/// One mutant in so many is made by changing the tree (parsed form) of the input, if the input can
-/// be parsed; havoc makes the others.
+/// One mutant in this many is made by changing the tree (parsed form) of the input, if the input
+/// can be parsed; havoc makes the others.
 const STRUCTURED: usize = 2;
 
 /// A LibAFL mutator that changes inputs by their structure (a file format or language) or by
@@ -52,8 +53,8 @@ impl StructureMutator {
         }
     }
 
-    /// Checks whether the mutator has a parser. If so, mutants are best made of corpus entries,
-    /// whose parsed form is stored, and not of other mutants.
+    /// Checks whether the mutator has a parser. With a parser, mutants are best made from corpus
+    /// entries, whose parsed form is stored, and not from other mutants.
     pub(super) fn parses(&self) -> bool {
         self.trees.is_some()
     }

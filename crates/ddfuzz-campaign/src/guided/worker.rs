@@ -75,8 +75,8 @@ impl WorkerSettings<'_> {
     }
 
     /// Returns the random seed of worker number `worker`. A restarted worker or a resumed campaign
-    /// has another seed, so that the same mutants are not made again. `before`: number of earlier
-    /// processes of the worker.
+    /// gets a different seed, so that the same mutants are not made again. `before`: number of
+    /// earlier processes of the worker.
     fn seed(&self, worker: usize, before: u32) -> u64 {
         let begun = self.run_before.wrapping_add(u64::from(before) << 32);
         let begun = begun.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -92,9 +92,9 @@ impl WorkerSettings<'_> {
 }
 
 /// Runs worker number `worker` of a guided campaign in this process, and then ends the process. The
-/// exit status is 0 when the worker has ended or has reported its failure; it is another one when
-/// the worker has panicked or cannot connect, and the supervisor then restarts it. `before`: how
-/// many earlier processes of this worker have crashed.
+/// exit status is 0 when the worker has ended or has reported its failure. It differs from 0 when
+/// the worker has panicked or cannot connect; the supervisor then restarts the worker. `before`:
+/// how many earlier processes of this worker have crashed.
 pub(super) fn run(
     brief: &WorkerSettings<'_>,
     mut manager: Manager,
@@ -222,8 +222,9 @@ where
     Ok(())
 }
 
-/// Reports, when the worker ends, what it has not reported yet: applies the last verdicts about
-/// suspected hangs, and sends the counts of runs, the reached blocks and the last heartbeat.
+/// Reports, when the worker ends, everything that it has not reported yet: applies the last
+/// verdicts about suspected hangs, and sends the counts of runs, the reached blocks and the last
+/// heartbeat.
 fn report_rest<Z>(evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -259,13 +260,13 @@ const BARREN: u64 = 512;
 const MOST_GENERATED: u64 = 8192;
 /// Greatest lengths, in bytes, of the inputs of the classic generator that a worker runs while none
 /// of its inputs has passed. For an unmodified program the lengths take turns, 64 inputs each, so
-/// that what a short input reaches is not attributed to a longer one; short inputs are mutated more
+/// that coverage of a short input is not attributed to a longer one; short inputs are mutated more
 /// thoroughly. For an instrumented program, only the last length is used.
 const GENERATED_LENGTHS: [u64; 8] = [8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// Fills the worker's corpus: runs the corpus of the output directory and then the seeds; if none
-/// of them passes, the empty input and inputs of the classic generator. Learns the time limit of
-/// runs from all these, unless the user has set it.
+/// Fills the worker's corpus: runs the corpus of the output directory and then the seeds; if no
+/// input enters the worker's corpus, also the empty input and inputs of the classic generator.
+/// Learns the time limit of runs from all these inputs, unless the user has set the limit.
 fn load<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -294,9 +295,9 @@ where
     Ok(())
 }
 
-/// Runs the empty input, and then 64 inputs of the classic generator at a time, until one has
-/// entered the corpus or the worker must end; for an unmodified (not instrumented) program, until
-/// they reach nothing new any more.
+/// Runs the empty input, and then 64 inputs of the classic generator at a time. Ends when one has
+/// entered the corpus, and for an unmodified (not instrumented) program when the inputs no longer
+/// reach anything new; also ends when the worker must end.
 fn generate<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -350,15 +351,15 @@ fn read(path: &Path, max_len: u64) -> Option<BytesInput> {
     Some(BytesInput::new(bytes))
 }
 
-/// Time between two requests of the minimizing worker for an entry to minimize, while there is
-/// none.
+/// Time between two requests of the minimizing worker for an entry to minimize, while no entry is
+/// to be minimized.
 const IDLE: Duration = Duration::from_millis(100);
 /// Time that the minimizing worker waits, while the disk is full, before it tries again.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Works as the minimizing worker: gets one entry after the other from the main process and
-/// minimizes it, until the main process ends the worker. A minimization that is interrupted then is
-/// continued later from its log.
+/// minimizes it, until the main process ends the worker. A minimization that is interrupted by this
+/// end is continued later from its log.
 fn only_minimize(
     settings: &Settings,
     main_process: &MainProcess,

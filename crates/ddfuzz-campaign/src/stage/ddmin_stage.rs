@@ -36,14 +36,14 @@ const RETRY_CLASSIFYING: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
 ///
-/// Each time it is performed it reads the new solutions, classifies those that no
+/// Each time the stage is performed, it reads the new solutions, classifies those that no
 /// [`GroupObjective`](super::GroupObjective) has classified, and continues a minimization for a
 /// time slice, within its share of all time. A new group may take a second at once, which is repaid
-/// later, so that an easy one is minimized within a second of its discovery; a hard one waits for
-/// slices. The target runs in separate executors of the stage, in other processes, and never in
-/// the fuzzer's executor. All state is in the output directory and in the metadata of the
-/// fuzzer's state: after any end, the next start continues from the logs, and a group that has a
-/// result is not minimized again.
+/// later, so that an easy group is minimized within a second of its discovery; a hard one waits for
+/// slices. The target runs in separate executors of the stage, in other processes, and never in the
+/// fuzzer's executor. All state is in the output directory and in the metadata of the fuzzer's
+/// state: after any end, the next start continues from the logs, and a group that has a result is
+/// not minimized again.
 ///
 /// ```no_run
 /// use ddfuzz_campaign::DdminStage;
@@ -66,22 +66,22 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     budget: TimeBudget,
     statistics: Statistics,
     began: Instant,
-    /// Time since the creation of the stage at which it may classify solutions again. It is above 0
+    /// Time since the creation of the stage from which on it may classify solutions again. Above 0
     /// only after a classification has failed.
     classifies_from: Duration,
-    /// Time since the creation of the stage at which it tries again to read solutions that could
-    /// not be read.
+    /// Time since the creation of the stage from which on it tries again to read solutions that
+    /// could not be read.
     reads_again_from: Duration,
     /// Text of the last error that was logged, so that the same error is logged only once. `None`
-    /// if none was logged since a minimization last ended well.
+    /// if no error was logged since a minimization last ended well.
     trouble: Option<String>,
     inputs: PhantomData<fn(I)>,
 }
 
 impl<I> DdminStage<GroupRegistry, I> {
     /// Opens a stage with default [`StageSettings`] and a separate output directory `out`; an
-    /// existing directory of the same target is continued. `target` is started once, so that a
-    /// target that does not run is an error now.
+    /// existing directory of the same target is continued. Starts `target` once, so that a target
+    /// that does not run is reported at once.
     ///
     /// # Errors
     /// As [`GroupRegistry::open`]; when the target cannot be run.
@@ -95,7 +95,7 @@ impl<I> DdminStage<GroupRegistry, I> {
     /// Opens a stage as [`DdminStage::open`] does, with other settings.
     ///
     /// # Errors
-    /// As [`DdminStage::open`]; when there is no search of the name in the settings.
+    /// As [`DdminStage::open`]; when no search has the name given in the settings.
     pub fn open_with(
         out: impl AsRef<Path>,
         mut target: Target,
@@ -159,13 +159,13 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         Arc::clone(&self.sink)
     }
 
-    /// Returns the target and the settings by which the stage minimizes.
+    /// Returns the target and the settings with which the stage minimizes.
     pub fn minimizing(&self) -> &Minimizing {
         &self.minimizing
     }
 
-    /// Returns two times: that which the stage has spent on classifying and minimizing, and that
-    /// since the stage was made.
+    /// Returns two times: the time that the stage has spent on classifying and minimizing, and the
+    /// time since the stage was made.
     pub fn used(&self) -> (Duration, Duration) {
         self.budget.used()
     }
@@ -206,14 +206,15 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// Why a solution of the fuzzer could not be processed now: no time is left, it cannot be read, or
-/// runs cannot be classified.
+/// Why a solution of the fuzzer was not processed: no time is left, it cannot be read, or runs
+/// cannot be classified.
 enum Trouble {
     /// The time budget has no time left to classify the solution.
     NoTime,
-    /// The solution cannot be read now, for this reason, which does not concern other solutions.
+    /// The solution cannot be read, for this reason; other solutions are not concerned.
     Reading(CampaignError),
-    /// The solution cannot be classified, for this reason, which prevents all classification.
+    /// The solution cannot be classified, for this reason, which prevents the classification of all
+    /// solutions.
     Classifying(CampaignError),
 }
 
@@ -229,10 +230,10 @@ enum SolutionStep<I> {
 
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     /// Reads the fuzzer's solutions that the stage has not processed yet, and classifies those that
-    /// the objective has not stored. The outer error is one of LibAFL. The inner error says what
-    /// was left undone: the time budget is used up, or a solution could not be classified (in both
-    /// cases the solutions after it were not tried), or a solution could not be read, which is
-    /// tried again later.
+    /// the objective has not stored. The outer error is an error of LibAFL. The inner error says
+    /// what was left undone: a solution was not classified, because the time budget is used up or
+    /// runs cannot be classified (the solutions after it then were not tried); or a solution could
+    /// not be read, which is tried again later.
     fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), Trouble>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
@@ -299,9 +300,9 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
-    /// After fuzzing, classifies all solutions and minimizes all groups that are left, each within
-    /// its own budget; the stage's share of the time is not limited any more. Ends early when
-    /// `stop` turns true, and after a failure, which it logs by the event manager.
+    /// Classifies, after fuzzing, all remaining solutions and minimizes all remaining groups, each
+    /// within its own budget; the stage's share of the time is not limited any more. Ends early
+    /// when `stop` turns true, and after a failure, which it logs through the event manager.
     ///
     /// # Errors
     /// Those of LibAFL.
@@ -341,9 +342,9 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Reads and classifies the fuzzer's solutions that the stage has not processed yet. If one
-    /// cannot be read, logs that, and continues with the others; an error of classifying one is
-    /// returned as the inner result. The outer error is one of LibAFL.
+    /// Reads and classifies the fuzzer's solutions that the stage has not processed yet. Logs the
+    /// error of a solution that cannot be read, and continues with the others. The inner error is
+    /// the failure to classify a solution; the outer one is an error of LibAFL.
     fn walk_solutions<EM, S>(
         &mut self,
         state: &mut S,
@@ -363,8 +364,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
-    /// Logs an error of the stage (if `done` is one) as a warning by LibAFL's event manager, unless
-    /// the last logged error was the same. Fails only if logging does.
+    /// Logs an error of the stage (if `done` is an error) as a warning through LibAFL's event
+    /// manager, unless the last logged error was the same. Fails only if logging fails.
     fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,
@@ -399,8 +400,8 @@ fn is_removed(error: &Error) -> bool {
     }
 }
 
-/// Reads the fuzzer's solution with the id `id` in LibAFL's corpus: returns whether it is stored in
-/// the output directory already, else its input.
+/// Reads the fuzzer's solution with the id `id` in LibAFL's corpus. Returns that it is stored in
+/// the output directory already, or otherwise its input.
 fn solution_at<I: Clone>(
     solutions: &impl Corpus<I>,
     id: CorpusId,
@@ -512,8 +513,8 @@ impl Default for StageSettings {
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 /// The statistics of one stage for LibAFL's monitors, and when they were last reported. A report
-/// also has the number of groups and the share of the time, which the caller of
-/// [`Statistics::report`] gives.
+/// also has the number of groups and the stage's share of the time, which the caller of
+/// [`Statistics::report`] passes.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     /// Number of entries that were minimized, or given up because their crash did not happen again.
@@ -529,8 +530,8 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// Counts an entry whose minimization has ended. `sizes`: its bytes before and after; `None` if
-    /// its crash did not happen again.
+    /// Counts an entry whose minimization has ended. `sizes`: size of its input in bytes, before
+    /// and after; `None` if its crash did not happen again.
     pub(super) fn end(&mut self, sizes: Option<(u64, u64)>) {
         self.minimized += 1;
         self.last = sizes.or(self.last);
@@ -601,9 +602,9 @@ impl Statistics {
     }
 }
 
-/// The last of the fuzzer's solutions that the stage has processed, and those before it that could
-/// not be read. The cursor is metadata of the fuzzer's state, so it is restored together with the
-/// solutions.
+/// The last of the fuzzer's solutions that the stage has processed, and earlier solutions that
+/// could not be read. The cursor is metadata of the fuzzer's state, so it is restored together with
+/// the solutions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SolutionCursor {
     last: Option<CorpusId>,
@@ -615,7 +616,7 @@ pub struct SolutionCursor {
 libafl_bolts::impl_serdeany!(SolutionCursor);
 
 impl SolutionCursor {
-    /// Returns the id of the first solution that is not processed yet, that is the one after the
+    /// Returns the id of the first solution that is not processed yet: the first one after the
     /// cursor, even if the solution at the cursor was removed; `None` if all were processed.
     pub fn next<I>(&self, solutions: &impl Corpus<I>) -> Option<CorpusId> {
         match self.last {

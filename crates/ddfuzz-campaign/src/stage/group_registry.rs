@@ -29,7 +29,7 @@ use ddfuzz_triage::{Crash, Found, Key, Keys};
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// What the registry knows of a group to decide whether a further input of it is stored: the minor
-/// keys, and the sizes of stored and minimized inputs.
+/// keys (finer hashes of crashes), and the sizes of stored and minimized inputs.
 struct Group {
     major: Key,
     /// The stored minor keys of the group, by their first 12 hex digits: the whole key, and the
@@ -39,23 +39,24 @@ struct Group {
     /// minimization, of the smallest input that was minimized. The two may come from different
     /// inputs.
     reached: SmallestSizes,
-    /// Size in bytes of the smallest stored input of the group that is not minimized; `None` if
-    /// there is none.
+    /// Size in bytes of the smallest stored input of the group that is not minimized; `None` if all
+    /// stored inputs are minimized.
     open: Option<u64>,
 }
 
 impl Group {
-    /// Returns the size in bytes below which a further input with a known minor key is stored. It
-    /// is the larger of two sizes: `least`, that of the smallest stored input with this key; and
-    /// the size below which minimizing an input is worthwhile: it is then smaller than all stored
-    /// inputs that are not minimized yet, and small enough to promise a smaller result than the
-    /// group has.
+    /// Returns the size in bytes below which a further input with a known minor key (finer hash of
+    /// crashes) is stored: the larger of `least` (size of the smallest stored input with this key)
+    /// and the size below which an input is to be minimized. An input is to be minimized if it is
+    /// smaller than all stored inputs that are not minimized yet, and so small that it may give a
+    /// smaller result than the group has.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
     }
 
-    /// Records that an input of `size` bytes with the minor key `minor` is now stored in the group.
+    /// Records that an input of `size` bytes with the minor key `minor` (finer hash of crashes) is
+    /// now stored in the group.
     fn add_input(&mut self, minor: &Key, size: u64) {
         let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
         *least = size.min(*least);
@@ -64,11 +65,11 @@ impl Group {
 
 /// A [`CrashSink`] for the process that owns the output directory.
 ///
-/// It stores the first input of each minor key (at most 16 keys of a group), and each input that is
-/// smaller than all stored ones of its key, or than a tenth of the smallest input that was
-/// minimized. It counts runs in memory, and writes the counts every 2 seconds, in
-/// [`GroupRegistry::flush`] and when it is dropped: a process that is killed loses the counts of
-/// some seconds, and nothing else.
+/// It stores the first input of each minor key (finer hash of crashes; at most 16 keys of a group),
+/// and each input that is smaller than all stored inputs of its key, or so small that minimizing it
+/// may give a smaller result than the group has. It counts runs in memory, and writes the counts
+/// every 2 seconds, in [`GroupRegistry::flush`] and when it is dropped: a process that is killed
+/// loses the counts of some seconds, and nothing else.
 pub struct GroupRegistry<S: RunCounter = Store> {
     writer: S,
     muted: KnownGroups,
@@ -76,7 +77,8 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     groups: BTreeMap<GroupName, Group>,
     /// Id of the campaign whose runs the registry counts.
     campaign: String,
-    /// Number of runs of the campaign that ended in each group, by kind and major key.
+    /// Number of runs of the campaign that ended in each group, by kind and major key (hash that
+    /// identifies a bug).
     runs: BTreeMap<(Kind, Key), u64>,
     /// Groups whose numbers of runs have changed since they were last written to the output
     /// directory.
@@ -86,19 +88,18 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     queue: PendingGroups,
     /// Which failures were found on the campaign's target; the registry leaves out all others.
     finders: Finders,
-    /// Groups that did not fail any more with the present build, until a run failed in them again:
-    /// for each, the first input stored since. That input is minimized even if the group has
-    /// results.
+    /// Groups that did not fail any more when they were checked with the present build, but in
+    /// which a run has failed since: for each, the first input stored since the check. This input
+    /// is minimized even if the group has results.
     returned: BTreeMap<GroupName, EntryId>,
 }
 
 impl<S: RunCounter> GroupRegistry<S> {
-    /// Reads all groups of the output directory, and queues those of which an entry is to be
-    /// minimized. Groups without a result come first, those found by runs before those that only a
-    /// minimization has found; then groups with a smaller input than those minimized, then hangs,
-    /// and last memory blow-ups. Of groups of the same rank, interrupted minimizations come first,
-    /// then the order in which the groups were found counts. `campaign`: the id under which runs
-    /// are counted.
+    /// Reads all groups of the output directory, and queues those with an entry to minimize. Groups
+    /// without a result come first (those found by runs before those found only by minimizations),
+    /// then groups with an input that may give a smaller result, then hangs, and last memory
+    /// blow-ups. Among groups of the same rank, interrupted minimizations come first, then the
+    /// group found first. `campaign`: the id under which runs are counted.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -152,8 +153,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(registry)
     }
 
-    /// Returns this registry with the groups `muted` muted: they are still counted and stored, but
-    /// not minimized any more.
+    /// Returns this registry with the groups `muted` muted: their runs are still counted and their
+    /// inputs stored, but they are not minimized any more.
     #[must_use]
     pub fn with_muted(mut self, muted: KnownGroups) -> GroupRegistry<S> {
         self.muted = muted;
@@ -216,8 +217,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(entries)
     }
 
-    /// Records that an input of `size` bytes with these keys is stored, in a new [`Group`] if there
-    /// is none.
+    /// Records that an input of `size` bytes with these keys is stored; creates the [`Group`] if it
+    /// does not exist.
     fn add_input(&mut self, kind: Kind, keys: &Keys, size: u64) {
         let group = self.groups.entry((kind, keys.major.short()));
         let group = group.or_insert_with(|| Group {
@@ -229,9 +230,9 @@ impl<S: RunCounter> GroupRegistry<S> {
         group.add_input(&keys.minor, size);
     }
 
-    /// Updates the sizes that the registry knows of the group `name` from all its `entries`: of the
-    /// smallest result, of the smallest input that was minimized, and of the smallest input that is
-    /// not minimized. Does nothing if the group is not one of crashes.
+    /// Updates three sizes that the registry knows of the group `name` from all its `entries`: the
+    /// size of the smallest result, of the smallest input that was minimized, and of the smallest
+    /// input that is not minimized. Does nothing if the group is not a group of crashes.
     fn update_reached(&mut self, name: &GroupName, entries: &[Entry]) {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
@@ -245,8 +246,8 @@ impl<S: RunCounter> GroupRegistry<S> {
     }
 
     /// Checks whether an input of `size` bytes with these keys is to be stored. True if its group
-    /// is new, if its minor key is new and one of the first 16 of the group, or if it is smaller
-    /// than [`Group::size_limit`] says; else false.
+    /// is new, if its minor key (finer hash of crashes) is new and one of the first 16 of the
+    /// group, or if the input is smaller than [`Group::size_limit`] says; otherwise false.
     fn stores(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
         let Some(group) = self.groups.get(&(kind, keys.major.short())) else {
             return true;
@@ -325,7 +326,7 @@ impl<S: RunCounter> GroupRegistry<S> {
     }
 
     /// Returns true if the minimization of at least one entry of the group is complete, so that the
-    /// group has a result; false if of none.
+    /// group has a result; otherwise false.
     fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
         let entries = self.entries(self.writer.reader(), group)?;
         Ok(entries.iter().any(|entry| entry.minimized.is_some()))
@@ -453,7 +454,7 @@ impl<S: RunCounter> Drop for GroupRegistry<S> {
 }
 
 /// Returns the size in bytes of the smaller of an entry's input and its reproducer; `u64::MAX` if
-/// there is neither.
+/// both are missing.
 fn smallest_size(entry: &Entry) -> u64 {
     let files = [entry.original(), entry.reproducer()];
     let sizes = files.iter().filter_map(|file| file.metadata().ok());
@@ -476,8 +477,8 @@ struct PendingGroup {
     /// Whether no minimization of the group was ever begun. Of groups with the same priority and
     /// time spent, those with a begun minimization come first.
     not_begun: bool,
-    /// Number of the group in the order in which groups were queued, from 1; the group with the
-    /// lower number comes first if two are equal otherwise.
+    /// Number of the group in the order in which groups were queued, from 1; if two groups are
+    /// equal otherwise, the one with the lower number comes first.
     number: u64,
 }
 
@@ -491,9 +492,9 @@ struct PendingGroups {
 
 impl PendingGroups {
     /// Adds a group to the queue of groups to minimize. `begun`: whether a minimization of the
-    /// group was begun and interrupted; such a group comes before all others of its priority, any
-    /// other new group after them. A group that is in the queue already stays at its place; unless
-    /// it is being minimized, it gets `priority` if that is more urgent.
+    /// group was begun and interrupted; a group with `begun` comes before the others of its
+    /// priority, and any other new group comes after them. A group that is in the queue already
+    /// keeps its place; unless it is being minimized, it gets `priority` if this is more urgent.
     fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         self.numbers += 1;
         let pending = self.groups.entry(group).or_insert(PendingGroup {
@@ -524,8 +525,8 @@ impl PendingGroups {
     }
 
     /// Makes a group that was being minimized available again in the queue, and adds `spent`, the
-    /// time of a minimization without a result, to its time. Does nothing if nobody minimizes the
-    /// group.
+    /// time of a minimization without a result, to its time. Does nothing if the group is not being
+    /// minimized.
     fn release(&mut self, group: &GroupName, spent: Duration) {
         let pending = self.groups.get_mut(group);
         if let Some(pending) = pending.filter(|pending| pending.claimed) {
@@ -538,12 +539,12 @@ impl PendingGroups {
 
 impl GroupRegistry<Store> {
     /// Opens or creates the output directory `root`; a directory of the same target is continued.
-    /// If the program is another build than the last one recorded there, all groups are checked
-    /// with it first, as `ddfuzz run` does.
+    /// If the program is another build than the last one recorded in the directory, first checks
+    /// all groups with the present build, as `ddfuzz run` does.
     ///
     /// # Errors
     /// When `root` is no output directory, belongs to another target, is in use by another process,
-    /// or cannot be read or written, and it is not changed then; when the target cannot be run to
+    /// or cannot be read or written (it is not changed then); when the target cannot be run to
     /// check the groups.
     pub fn open(
         root: &Path,
@@ -573,9 +574,9 @@ impl GroupRegistry<Store> {
     }
 }
 
-/// Records the present build of the program in the store. If the build that was recorded last is
-/// another one, the inputs of all groups of the target are run again, and it is recorded which of
-/// them still fail in the present build. Returns the store.
+/// Records the present build of the program in the store. If it differs from the build recorded
+/// last, runs the inputs of all groups of the target again, and records which groups still fail
+/// with the present build. Returns the store.
 fn check_build(store: Store, target: &Target, way: Way) -> Result<Store, CampaignError> {
     let store = Mutex::new(store);
     let check = BuildCheck {

@@ -21,7 +21,8 @@ use ddfuzz_store::EntryId;
 use ddfuzz_triage::{Class, Keys};
 
 /// A LibAFL [`Feedback`] to be used as objective. It is interested in a run only if its crash is
-/// the first of its minor key, or its input is smaller than all stored ones of that key.
+/// the first of its minor key (finer hash of crashes, within a group), or its input is smaller than
+/// all stored inputs of its minor key.
 ///
 /// Each run that did not pass is run again under a tracer to be classified, which takes some
 /// milliseconds; all are counted. An interesting input is stored in the crash sink and synced
@@ -29,23 +30,24 @@ use ddfuzz_triage::{Class, Keys};
 /// output directory, so a restarted fuzzer knows the same groups.
 ///
 /// A run that cannot be classified (the target cannot be started, the disk is full) is interesting,
-/// so that it is in LibAFL's solutions: the stage takes it from there when that is possible again.
+/// so that LibAFL keeps it as a solution; the stage classifies the solution when this is possible
+/// again.
 ///
 /// Two traps. LibAFL offers duplicates that an objective rejects to the feedback: put [`Passed`]
-/// before it. And an executor that runs the target in the fuzzer's own process calls objectives in
-/// the handler of the fatal signal, where no process can be started: use LibAFL's `CrashFeedback`
-/// there, and the stage alone. The executor must report exit statuses that are crashes
-/// (`crash_exitcode`): a run that it calls [`ExitKind::Ok`] is no crash, unless the executor puts
-/// another end into its [`FailedRunSlot`].
+/// before the feedback. And an executor that runs the target in the fuzzer's own process calls
+/// objectives in the handler of the fatal signal, where no process can be started: use LibAFL's
+/// `CrashFeedback` there, and the stage alone. The executor must report exit statuses that are
+/// crashes (`crash_exitcode`): a run that it calls [`ExitKind::Ok`] is no crash, unless the
+/// executor puts another end into its [`FailedRunSlot`].
 pub struct GroupObjective<D> {
     sink: Arc<Mutex<D>>,
     classifier: SuspectClassifier,
     failed_run: FailedRunSlot,
     /// Whether the objective stores runs that it cannot classify as flaky crashes; if false, it
-    /// leaves them to the stage.
+    /// leaves these runs to the stage.
     stores_unclassified: bool,
-    /// Metadata for the solution made of the last run: its stored entry. `None` if the input of the
-    /// last run was not stored.
+    /// Metadata for the solution made from the last run: its stored entry. `None` if the input of
+    /// the last run was not stored.
     stored: Option<GroupMetadata>,
     /// The last warning that a run could not be classified, so that it is logged only once; `None`
     /// if the last run could be classified.
@@ -53,8 +55,8 @@ pub struct GroupObjective<D> {
 }
 
 impl<D: CrashSink> GroupObjective<D> {
-    /// Creates an objective that submits crashes to `sink`, and classifies runs of `target` in the
-    /// way `way`.
+    /// Creates an objective that submits crashes to `sink`, and classifies runs of `target` with
+    /// the way of execution `way`.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.
@@ -73,8 +75,8 @@ impl<D: CrashSink> GroupObjective<D> {
         })
     }
 
-    /// Returns this objective with the slot through which the executor passes it what it observed
-    /// of a failed run.
+    /// Returns this objective with the slot through which the executor passes to the objective what
+    /// it observed of a failed run.
     #[must_use]
     pub fn reading(mut self, failed_run: FailedRunSlot) -> GroupObjective<D> {
         self.failed_run = failed_run;
@@ -90,8 +92,8 @@ impl<D: CrashSink> GroupObjective<D> {
     }
 
     /// Classifies a run that did not pass and submits it to the crash sink. Returns true if LibAFL
-    /// should keep the input as a solution: it was stored, or could not be classified. Returns
-    /// false if it was only counted, or is no crash.
+    /// should keep the input as a solution, because it was stored or could not be classified.
+    /// Returns false if the run was only counted, or is no crash.
     fn classify<EM, I, S>(
         &mut self,
         state: &mut S,
@@ -245,7 +247,7 @@ pub struct GroupMetadata {
     pub id: EntryId,
     /// Class of the solution's crash, such as a signal or a kind of sanitizer report.
     pub class: Class,
-    /// Major and minor key of the solution's crash.
+    /// Major and minor key (coarse and fine hash) of the solution's crash.
     pub keys: Keys,
 }
 

@@ -23,15 +23,15 @@ const MAX_ACTIVE: usize = 4;
 /// Time between two requests to the crash sink for a group to minimize; the next request is not
 /// delayed if a new group may have been stored.
 const CLAIM_EVERY: Duration = Duration::from_millis(50);
-/// Time until the next request for a group after a useless one: [`MAX_ACTIVE`] groups are being
-/// minimized, and the crash sink has offered a group that this process has minimized before. Such a
-/// group is given back at once.
+/// Time until the next request for a group, if the last request was useless: [`MAX_ACTIVE`] groups
+/// were being minimized, and the crash sink offered a group that this process has minimized before,
+/// which was given back at once.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// The minimizations that one stage has under way, in time slices: those of the groups that it has
-/// claimed from the crash sink.
+/// The minimizations that one stage has under way, in time slices: of entries that it has claimed
+/// from the crash sink.
 pub(super) struct Minimizations<D: CrashSink + 'static> {
     sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
@@ -40,10 +40,10 @@ pub(super) struct Minimizations<D: CrashSink + 'static> {
     credited: HashSet<EntryId>,
     /// Whether the crash sink had no group to minimize when it was last asked.
     none_left: bool,
-    /// Time since the stage was made at which it may ask the crash sink for another group to
+    /// Time since the stage was made from which on it may ask the crash sink for another group to
     /// minimize.
     claims_from: Duration,
-    /// Time since the stage was made until which no minimization is continued; set after a failure.
+    /// Time since the stage was made up to which no minimization is continued; set after a failure.
     pauses_until: Duration,
 }
 
@@ -60,7 +60,7 @@ impl<D: CrashSink + 'static> Minimizations<D> {
     }
 
     /// Makes the next time slice ask the crash sink for a group to minimize without waiting, since
-    /// a new one may have been stored.
+    /// a new group may have been stored.
     pub(super) fn expect(&mut self) {
         self.claims_from = Duration::ZERO;
         self.none_left = false;
@@ -78,14 +78,14 @@ impl<D: CrashSink + 'static> Minimizations<D> {
     }
 
     /// Returns true if no group is minimized at the time `now`, because a minimization has failed
-    /// shortly before; all pause for 10 seconds then. `now`: time since the stage was made.
+    /// less than 10 seconds before. `now`: time since the stage was made.
     pub(super) fn is_paused(&self, now: Duration) -> bool {
         now < self.pauses_until
     }
 
-    /// Gives one minimization a time slice, if the `budget` permits one. Returns its result if it
-    /// has ended in the slice; an error if it has failed, and then all minimizations pause for 10
-    /// seconds; else `None`. `now`: the time since the stage was made.
+    /// Gives one minimization a time slice, if the `budget` permits a slice. Returns its result if
+    /// it has ended in the slice, an error if it has failed (all minimizations then pause for 10
+    /// seconds), and otherwise `None`. `now`: the time since the stage was made.
     pub(super) fn go_on(
         &mut self,
         now: Duration,
@@ -225,8 +225,8 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
 pub(super) type ThreadResult = Result<Option<(u64, u64)>, CampaignError>;
 
 /// The running minimization of one entry. Its thread runs only during its time slices. When a slice
-/// is over, it parks after the next line that it writes to the log, where no step is half done. It
-/// has separate processes of the target, which end with it.
+/// is over, the thread parks after the next line that it writes to the log, where no step is half
+/// done. The minimization has separate processes of the target, which end with it.
 struct Minimization {
     id: EntryId,
     /// Time that the minimization has taken since the entry was claimed.
@@ -239,8 +239,8 @@ struct Minimization {
 
 impl Minimization {
     /// Creates the minimization of the claimed entry `id`, whose thread first runs in its first
-    /// time slice. `new`: whether it gets [`CREDIT`], the time that the minimization of a new group
-    /// may take at once.
+    /// time slice. `new`: whether the minimization gets [`CREDIT`], the time that a new group may
+    /// take at once.
     fn new<D: CrashSink + 'static>(
         id: EntryId,
         new: bool,
@@ -260,7 +260,7 @@ impl Minimization {
     }
 }
 
-/// Minimizes the entry `id` on the thread of a coroutine, and suspends the thread by `parking`
+/// Minimizes the entry `id` on the thread of a coroutine, and uses `parking` to suspend the thread
 /// whenever a time slice is over. `first`: length of the first slice. Returns how the minimization
 /// has ended.
 fn minimize<D: CrashSink>(
@@ -317,7 +317,7 @@ enum Event<T> {
 
 /// A coroutine: a computation on a separate thread that runs only while
 /// [`resume`](Coroutine::resume) waits for it, until it parks or returns. Dropping the coroutine
-/// ends the thread, which drops its values before.
+/// ends the thread, after the thread has dropped its values.
 struct Coroutine<O, T> {
     /// Sends the argument of each resumption to the coroutine's thread; `None` after the coroutine
     /// has ended.
@@ -329,8 +329,8 @@ struct Coroutine<O, T> {
 /// The handle by which the body of a coroutine parks (suspends itself) until it is resumed.
 struct Yielder<O> {
     resumes: Receiver<O>,
-    /// Tells the owner of the coroutine that it parks; returns false if the coroutine is being
-    /// dropped.
+    /// Tells the owner of the coroutine that the coroutine parks; returns false if the coroutine is
+    /// being dropped.
     park: Box<dyn Fn() -> bool + Send>,
 }
 
@@ -347,8 +347,8 @@ impl<O> Yielder<O> {
 
 impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
     /// Creates a coroutine that calls `body` on a new thread at its first resumption. `body` must
-    /// return when parking returns `None`. A coroutine that is dropped before its first resumption
-    /// never calls it.
+    /// return when parking returns `None`. If the coroutine is dropped before its first resumption,
+    /// `body` is never called.
     fn new(body: impl FnOnce(O, &Yielder<O>) -> T + Send + 'static) -> io::Result<Coroutine<O, T>> {
         let (resume, resumes) = bounded::<O>(1);
         let (event, events) = bounded::<Event<T>>(1);
@@ -371,8 +371,8 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
         })
     }
 
-    /// Hands `argument` to the coroutine, lets it run, and waits until it parks, returns or panics.
-    /// After its end the result is always [`Slice::Broken`].
+    /// Passes `argument` to the coroutine, lets it run, and waits until it parks, returns or
+    /// panics. After its end the result is always [`Slice::Broken`].
     fn resume(&mut self, argument: O) -> Slice<T> {
         let Some(resumes) = &self.resumes else {
             return Slice::Broken;
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(coroutine.resume(6), Slice::Broken);
     }
 
-    /// A value for tests that counts how many of its kind were dropped.
+    /// A value for tests that counts how many such values were dropped.
     struct DropCounter(Arc<AtomicU32>);
 
     impl Drop for DropCounter {

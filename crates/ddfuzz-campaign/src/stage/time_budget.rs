@@ -2,21 +2,20 @@
 
 use std::time::Duration;
 
-/// Greatest time that minimization may have saved up from its share of the time; so its usual time
+/// Greatest unspent part of its share of the time that minimization may save up; so its usual time
 /// slices are this long.
 pub(super) const MAX_SLICE: Duration = Duration::from_millis(100);
 /// Shortest time slice of a minimization; in a shorter one, the switch between threads would take
 /// most of the time.
 const MIN_SLICE: Duration = Duration::from_millis(20);
-/// Time that the minimization of a new group may take at once, so that an easy one is minimized
+/// Time that the minimization of a new group may take at once, so that an easy group is minimized
 /// immediately.
 pub(super) const CREDIT: Duration = Duration::from_secs(1);
-/// From this much overspent time on (time that minimization has taken beyond its share), a new
-/// group does not get its [`CREDIT`] of time, so that a burst of new groups does not stop the
-/// fuzzing.
+/// If minimization has taken at least this much time beyond its share, a new group does not get its
+/// [`CREDIT`] of time, so that a burst of new groups does not stop the fuzzing.
 const MAX_OVERSPENT: Duration = Duration::from_secs(10);
-/// Minimizing hangs and memory blow-ups may take the time that all minimization may take, divided
-/// by this number.
+/// Minimizing hangs and memory blow-ups may take the time that minimization as a whole may take,
+/// divided by this number.
 const HANG_DIVISOR: u32 = 4;
 /// Limit on the time of classifying the fuzzer's solutions during fuzzing. No solution is
 /// classified while the stage has taken this much more time than its share, or, if a group waits to
@@ -26,23 +25,22 @@ const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 /// The time budget of one worker for classifying solutions and minimizing groups. It reads no
 /// clock: callers pass the times.
 ///
-/// The budget earns a share of all time that passes. It saves up at most [`MAX_SLICE`] of it, so a
-/// hard group gets short slices, however long no group was minimized. A slice may take more than
-/// was earned, by its credit or because a test lasts long; that time is overspent, and repaid by
-/// what is earned later.
+/// The budget earns a share of all time that passes. It saves up at most [`MAX_SLICE`] of its
+/// earnings, so a hard group gets short slices even if no group was minimized for long. A slice may
+/// take more than was earned, by its credit or because a test lasts long; the excess is overspent,
+/// and repaid with later earnings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeBudget {
     /// Share of all passing time that minimization and classification earn, in percent.
     percent: u8,
     /// Whether fuzzing has ended, so that minimization and classification may take all time.
     unlimited: bool,
-    /// Time since the budget was made, up to which the share of minimization and classification was
-    /// earned.
+    /// Time since the budget was made up to which it has earned its share.
     now: Duration,
     /// Time that minimization and classification have earned and not spent yet.
     earned: Duration,
-    /// Time that minimization and classification have spent before it was earned; it is repaid by
-    /// what is earned later.
+    /// Time that minimization and classification have spent before it was earned; it is repaid with
+    /// later earnings.
     overspent: Duration,
     /// All time that minimization and classification have spent.
     spent: Duration,
@@ -64,13 +62,14 @@ impl TimeBudget {
         }
     }
 
-    /// Lets minimization and classification take all time from here on, since fuzzing has ended.
+    /// Lets minimization and classification take all time from this call on, since fuzzing has
+    /// ended.
     pub(super) fn set_unlimited(&mut self) {
         self.unlimited = true;
     }
 
-    /// Adds to the budget the share that it earns of the time since the last call; overspent time
-    /// is repaid first. `now` is the time since the budget was made.
+    /// Adds to the budget its share of the time since the last call; overspent time is repaid
+    /// first. `now` is the time since the budget was made.
     pub(super) fn pass(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.now);
         self.now = self.now.max(now);
@@ -103,10 +102,10 @@ impl TimeBudget {
     }
 
     /// Returns the length of the next time slice for minimizing a group, or `None` if no slice is
-    /// permitted now. A group that still has time `credit` for being new gets it at once, unless 10
-    /// s or more are overspent (taken beyond the share of minimization). Any other group gets the
-    /// time that was earned, if that is at least 20 ms and no time is overspent. After fuzzing,
-    /// each slice has 100 ms.
+    /// permitted at present. A new group gets its remaining `credit` at once, unless 10 s or more
+    /// are overspent (taken beyond the share of minimization). Any other group gets the time that
+    /// was earned, if this is at least 20 ms and no time is overspent. After fuzzing, each slice
+    /// has 100 ms.
     pub(super) fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.unlimited {
             return Some(MAX_SLICE);
@@ -122,15 +121,16 @@ impl TimeBudget {
     }
 
     /// Returns the length of the next time slice for minimizing a hang or a memory blow-up, or
-    /// `None` if no slice is permitted now. Since their runs take long, all of them together get at
-    /// most a quarter of the time that minimization may take, and new groups get no extra time.
+    /// `None` if no slice is permitted at present. Since their runs take long, all of them together
+    /// get at most a quarter of the time that minimization may take, and new groups get no extra
+    /// time.
     pub(super) fn slice_for_hangs(&self) -> Option<Duration> {
         let part = self.now * u32::from(self.percent) / (100 * HANG_DIVISOR);
         let fair = self.unlimited || self.hangs < part;
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Returns true if a solution of the fuzzer may be classified now: always after fuzzing. During
+    /// Returns true if a solution of the fuzzer may be classified: always after fuzzing. During
     /// fuzzing, the time that the worker has spent on classification and minimization must exceed
     /// its budget by less than a second. If a group waits to be minimized (`waits`), classification
     /// must also not have taken over a second more than minimization.

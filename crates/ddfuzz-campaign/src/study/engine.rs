@@ -1,4 +1,5 @@
-//! Runs a study: one utility after the other, by all workers, and has its groups minimized.
+//! Runs a study: all workers together run one utility after the other; also has its groups
+//! minimized.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -34,14 +35,14 @@ pub struct StudySettings {
     /// Wall time for which this call of ddfuzz runs utilities, divided equally among those still to
     /// be run; `None` means no limit.
     pub time: Option<Duration>,
-    /// Deadline of the whole call of ddfuzz, with the minimizations after the runs
+    /// Deadline of the whole call of ddfuzz, including the minimizations after the runs
     /// (`--total-time`).
     pub deadline: Deadline,
     /// Number of worker threads that run a utility in parallel.
     pub jobs: usize,
     /// When the groups that the study finds are minimized.
     pub when: When,
-    /// Settings by which groups are minimized; their target is replaced by the utility of each
+    /// Settings of the minimization of groups; their target is replaced by the utility of each
     /// group.
     pub minimizing: Minimizing,
     /// Number of times that each reproducer is run again after minimization, to measure how often
@@ -59,8 +60,8 @@ pub struct StudySettings {
 /// saves its state and ends.
 ///
 /// # Errors
-/// When the output directory cannot be written; what was committed until then is kept. A utility
-/// that cannot be run is no error: the record says so.
+/// When the output directory cannot be written; everything stored before the error is kept. A
+/// utility that cannot be run is no error: its record says so.
 pub fn run(
     store: &Mutex<Store>,
     settings: &StudySettings,
@@ -107,12 +108,12 @@ pub(super) struct StudyEngine<'a> {
     /// Number of runs of the study that earlier calls (invocations of ddfuzz) have made.
     first: u64,
     /// Wall time that this call of ddfuzz has spent on running utilities and classifying their
-    /// failures, without the utility that is being run.
+    /// failures, not counting the utility that is being run.
     pub(super) fuzzed: Duration,
-    /// Ways of execution (such as a fork server) by which utilities were run so far, each once.
+    /// Ways of execution (such as a fork server) in which utilities were run so far, each once.
     pub(super) ways: Vec<Way>,
-    /// Entries (stored findings) whose programs could not be started for minimization; this call of
-    /// ddfuzz does not try them again.
+    /// Entries (stored findings) whose programs could not be run, or whose crash did not happen
+    /// again, when they were to be minimized; this call of ddfuzz does not try them again.
     pub(super) not_started: HashSet<EntryId>,
     /// Number of findings of this call that were not stored because the disk was full.
     pub(super) unstored: u64,
@@ -134,9 +135,9 @@ impl StudyEngine<'_> {
         self.summary()
     }
 
-    /// Runs the utilities one after the other, each on all its inputs; if groups are minimized
-    /// while fuzzing, minimizes those of each utility after its runs. Utilities that are done are
-    /// left out.
+    /// Runs the utilities one after the other, each on all its inputs, except those whose runs are
+    /// complete already. If groups are minimized while fuzzing, minimizes the groups of each
+    /// utility after its runs.
     fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {
@@ -160,9 +161,9 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes, after the runs of all utilities, the groups that are left, unless minimization is
-    /// off. Then measures how often reproducers fail, for those that an earlier call of ddfuzz has
-    /// left unmeasured.
+    /// Minimizes, after the runs of all utilities, the remaining groups, unless minimization is
+    /// off. Then measures how often reproducers fail if an earlier call of ddfuzz has minimized but
+    /// not measured them.
     fn minimize_all(&mut self) -> Result<(), CampaignError> {
         if self.settings.when == When::Off {
             return Ok(());
@@ -183,8 +184,8 @@ impl StudyEngine<'_> {
     }
 
     /// Fuzzes the utility whose record has the index `at`, and notes in the record if it does not
-    /// end on an empty input or works only at a terminal. Does nothing if it is not installed or
-    /// has a reason to be skipped; if it does not start, records that.
+    /// end on an empty input or works only at a terminal. Does nothing if the utility is not
+    /// installed or has a reason to be skipped. If it does not start, records this.
     fn run_utility(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
         let path = utility.path.as_deref();
         let Some(program) = path.filter(|_| utility.skip_reason.is_none()) else {
@@ -209,8 +210,8 @@ impl StudyEngine<'_> {
 
     /// Finds out how the utility is to be called, and what it does on an empty input. If it is in
     /// no list, chooses its invocations; then runs each invocation on an empty input. Returns the
-    /// utility with its invocations, and for each invocation what it does; or the reason to skip
-    /// the utility, since it does not start, or has no invocation by the chosen channels.
+    /// utility with its invocations, and for each invocation what it does. Fails with the reason to
+    /// skip the utility if it does not start, or has no invocation with one of the chosen channels.
     fn probe(
         &self,
         utility: &Utility,
@@ -245,7 +246,7 @@ impl StudyEngine<'_> {
         self.campaign.checkpoint.study.get_or_insert_default()
     }
 
-    /// Returns the time for which the next utility is run: an equal share of the time that is left;
+    /// Returns the time for which the next utility is run: an equal share of the remaining time;
     /// `None` means no limit.
     pub(super) fn share(&mut self) -> Option<Duration> {
         let left = self.settings.time?.saturating_sub(self.fuzzed);

@@ -1,4 +1,5 @@
-//! The runs of one utility: the workers, and the commits of what they report.
+//! The runs of one utility: the workers that make the runs, and the commits (counting and storing)
+//! of the results that they report.
 
 mod hangs;
 
@@ -27,8 +28,8 @@ const BACKLOG: usize = 1 << 12;
 /// Longest wait for a report of a worker thread before the progress on the user's screen is
 /// updated.
 const TICK: Duration = Duration::from_millis(200);
-/// Numbers reserved in the study for the runs of each utility. Run `i` of the utility at position
-/// `p` of the whole list, both counted from 0, has the number `p * SPAN + i`.
+/// Size of the range of run numbers reserved for each utility of a study. Run `i` of the utility at
+/// position `p` of the whole list, both counted from 0, has the number `p * SPAN + i`.
 const SPAN: u64 = 1_000_000_000;
 
 impl StudyEngine<'_> {
@@ -67,10 +68,10 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Repeats runs of the utility whose record has the index `at`: those that exceeded their time
-    /// limit, if an earlier call was stopped before it knew whether they hang. Commits them (stores
-    /// their findings and counts them). Those that this call cannot repeat, because of the user's
-    /// stop or the time limit, are left to the next one.
+    /// Repeats the undecided runs of the utility whose record has the index `at`: runs that
+    /// exceeded their time limit in an earlier call that was stopped before it knew whether they
+    /// hang. Commits them (stores their findings and counts them). Runs that this call cannot
+    /// repeat, because of the user's stop or the time limit, are left to the next call.
     fn repeat_undecided(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -98,8 +99,8 @@ impl StudyEngine<'_> {
     /// Runs all worker threads on one utility, and commits the chunks (results of successive runs)
     /// that they report, in the order of the runs. When a time limit ends the runs, all chunks that
     /// were begun are committed, and the next call of ddfuzz begins with the runs after them.
-    /// Otherwise, the chunks behind one that was cut short are dropped, and the next call makes
-    /// their runs again, so that results remain a function of the seed.
+    /// Otherwise, all chunks after an incomplete one are dropped, and the next call makes their
+    /// runs again, so that results remain a function of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,
@@ -124,8 +125,8 @@ impl StudyEngine<'_> {
     }
 
     /// Takes a worker's report (`None`: no worker has reported for a while), and commits all chunks
-    /// (results of successive runs) whose turn it is. If the utility can no longer be started,
-    /// records that and stops its workers. Also updates the screen and saves the state when due.
+    /// (results of successive runs) whose turn has come. If the utility can no longer be started,
+    /// records this and stops its workers. Also updates the screen and saves the state when due.
     /// `waiting`: chunks that wait for earlier ones.
     fn take_report(
         &mut self,
@@ -159,9 +160,8 @@ impl StudyEngine<'_> {
     }
 
     /// Commits, when all workers have ended, the chunks that still wait because chunks of earlier
-    /// runs are missing, and counts the missing runs as skipped. Does so only if a time limit ended
-    /// the runs: otherwise these chunks are dropped, and the next call of ddfuzz repeats their
-    /// runs.
+    /// runs are missing, and counts the missing runs as skipped. If no time limit ended the runs,
+    /// drops the waiting chunks instead; the next call of ddfuzz repeats their runs.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -184,10 +184,10 @@ impl StudyEngine<'_> {
 
     /// Decides for each run of a chunk (results of successive runs) that exceeded its time limit
     /// whether it hangs or is only slow; the user's stop may leave some undecided. Returns true if
-    /// the chunk may be committed. If runs of the utility are undecided, what follows depends on
-    /// what ends its runs (`at`: index of its record): with a time limit, they are taken out of the
-    /// chunk, and the next call of ddfuzz repeats them; else false is returned, and the next call
-    /// repeats the whole chunk.
+    /// the chunk may be committed. If a time limit ends the utility's runs (`at`: index of its
+    /// record), undecided runs are taken out of the chunk, and the next call of ddfuzz repeats
+    /// them. Otherwise, a chunk with undecided runs may not be committed, and the next call repeats
+    /// all of it.
     fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
         let all = self.loses_nothing(shared, at);
         let stop = self.session.stop;
@@ -199,9 +199,9 @@ impl StudyEngine<'_> {
         all || undecided.is_empty()
     }
 
-    /// Returns true if all runs of a utility count, even those behind runs that were left out,
-    /// because a time limit ends its runs. Returns false if the number of runs ends them: only
-    /// those before the first run that was left out count then. `at`: index of the utility's record
+    /// Returns true if a time limit ends the runs of a utility, so that all its runs count, even
+    /// those after a run that was left out. Returns false if their number ends the runs, so that
+    /// only runs before the first one that was left out count. `at`: index of the utility's record
     /// in the study.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
@@ -263,9 +263,9 @@ impl StudyEngine<'_> {
 }
 
 /// Removes the findings of a chunk that are slow runs and no hangs, and counts them as slow. To
-/// tell both apart, repeats runs that exceeded their time limit with a longer limit, and records
-/// the outcome in `hangs`. Returns the numbers, ascending, of the runs that are undecided because
-/// `stop` turned true; their findings stay in the chunk.
+/// tell slow runs from hangs, repeats runs that exceeded their time limit with a longer limit, and
+/// records the outcome in `hangs`. Returns the numbers, ascending, of the runs that are undecided
+/// because `stop` turned true; their findings stay in the chunk.
 fn take_out_slow(chunk: &mut Chunk, hangs: &mut Hangs, stop: &AtomicBool) -> Vec<u64> {
     let mut undecided = Vec::new();
     for finding in std::mem::take(&mut chunk.findings) {
@@ -302,12 +302,12 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
     }
 }
 
-/// A worker keeps at most this many started targets for later chunks of runs; of more, it drops the
-/// one used least recently.
+/// Greatest number of started targets that a worker keeps for later chunks of runs; when there are
+/// more, it drops the one used least recently.
 const MAX_STARTED: usize = 8;
 
-/// A chunk: the results of successive runs of a utility with the same invocation and options, which
-/// a worker reports together.
+/// The results of successive runs of a utility with the same invocation and options, which a worker
+/// reports together.
 struct Chunk {
     /// Number of the first run of the chunk, counted from the utility's first run.
     first: u64,
@@ -343,8 +343,7 @@ struct WorkerContext<'a> {
     baselines: &'a [Baseline],
     plan: &'a StudyPlan,
     environment: &'a RunEnvironment,
-    /// Number of the run of the utility before which the workers stop: it and later ones are not
-    /// made.
+    /// Number of the first run of the utility that the workers do not make.
     end: u64,
     stop_condition: StopCondition<'a>,
 }
@@ -356,7 +355,7 @@ impl WorkerContext<'_> {
         self.plan.call(self.utility, chunk)
     }
 
-    /// Divides the runs of the utility from number `next` to the last one to make into chunks
+    /// Divides the runs of the utility, from number `next` to the last one to be made, into chunks
     /// (groups of successive runs). Returns for each chunk the number of its first run, and its
     /// number of runs.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
@@ -394,7 +393,7 @@ impl<'a> WaitingInputs<'a> {
     }
 
     /// Builds inputs for the next runs, ready to be sent to the target: as many as one request
-    /// should have if runs may share a process (`freshness`), else one.
+    /// should have if runs may share a process (`freshness`), otherwise one.
     fn fill(&mut self, freshness: Freshness) {
         let most = match freshness {
             Freshness::Shared => MAX_READY,
@@ -441,9 +440,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Makes the `count` runs from run `first` on, and returns their results; if the worker is
-    /// stopped meanwhile, returns those of the runs made. If runs have shared a process and a check
-    /// shows that this changes results, makes all runs again, each in its own process.
+    /// Makes `count` runs, beginning with run `first`, and returns their results; if the worker is
+    /// stopped meanwhile, returns the results of the runs made so far. If runs have shared a
+    /// process and a check shows that sharing changes results, makes all runs again, each in its
+    /// own process.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let chunk = self.try_chunk(first, count)?;
         let started = self.started(self.shared.call_of(first))?;
@@ -544,8 +544,8 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Starts a target for many runs. Runs share a process only by the way `snapshot`, where a crash is
-/// always confirmed by a new process (docs/decisions/0163).
+/// Starts a target for many runs. Runs share a process only in the way `snapshot`, where a crash is
+/// always confirmed in a new process (docs/decisions/0163).
 fn start_many(target: &Target) -> Result<Box<dyn Executor>, ExecError> {
     let executor = start(target, None, Freshness::Shared)?.executor;
     match (executor.way(), executor.freshness()) {
@@ -554,15 +554,15 @@ fn start_many(target: &Target) -> Result<Box<dyn Executor>, ExecError> {
     }
 }
 
-/// If a program does not end on an empty input, its other runs are stopped after this CPU time, and
-/// count as passed.
+/// CPU time after which runs of a program that does not end on an empty input are stopped, on any
+/// other input; they count as passed.
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
-/// If a program does not end on an empty input, its other runs are stopped after this wall time,
-/// and count as passed.
+/// Wall time after which runs of a program that does not end on an empty input are stopped, on any
+/// other input; they count as passed.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
 /// What an invocation of a utility does with an empty input: it ends, computes or sleeps without
-/// end, or is killed. This decides how its other runs are judged.
+/// end, or is killed. This decides how runs of the invocation on other inputs are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
     /// The program ends when its input is empty.
@@ -577,8 +577,8 @@ pub(super) enum Baseline {
 }
 
 impl Baseline {
-    /// Returns the label by which reports say what the program does on an empty input; `None` if it
-    /// ends.
+    /// Returns the label with which reports say what the program does on an empty input; `None` if
+    /// it ends.
     pub(super) fn label(self) -> Option<&'static str> {
         match self {
             Baseline::Ends => None,
@@ -626,14 +626,14 @@ pub(super) fn baseline(
     })
 }
 
-/// The lowest exit status that the studies counted as a failure: shells use it and higher ones for
-/// commands that cannot be run or die of a signal.
+/// The lowest exit status that the studies counted as a failure: shells use 126 and higher statuses
+/// for commands that cannot be run or die of a signal.
 const HIGH_EXIT: i32 = 126;
 
 /// Returns the tally (counts for reports) of one run, which ended with `ended`. `channel` is how
 /// its input reached the program, such as `stdin`; `kind` is the kind of its input, such as a
-/// generator's name or `empty`; `what` is the crash, hang or memory blow-up that it was, `None` for
-/// other runs.
+/// generator's name or `empty`; `what` is the crash, hang or memory blow-up in which it ended,
+/// `None` for other runs.
 fn tally_of(channel: &str, kind: &str, ended: Ended, what: Option<&Classified>) -> Tally {
     let found = what.map(|what| group_of(what).0);
     let is = |kind: Kind| u64::from(found == Some(kind));

@@ -1,16 +1,16 @@
-//! Lists of utilities: which are run, by which channel, with which options.
+//! Lists of utilities: which utilities are run, by which channel, with which options.
 //!
-//! A [`List`] is read from the configuration lines of the study of 2020 (`run.py` of
-//! github.com/dyninst/fuzz), unchanged, and from directives of ours that `run.py` takes for
+//! A [`List`] is read from the configuration lines of the fuzz study of 2020 (`run.py` of
+//! github.com/dyninst/fuzz), unchanged, and from directives of ddfuzz, which `run.py` takes for
 //! comments ([`List::parse`]). [`List::debian`] is the bundled list. [`deny`] holds what must not
 //! be run, [`installed`] finds installed programs, and [`extensions`] finds file names for
 //! utilities in no list.
 //!
 //! The directives are:
 //!
-//! - `//: package NAME`: the following lines are of this package; without a name, of none.
+//! - `//: package NAME`: the following lines are of this package; without a name, of no package.
 //! - `//: option WORD WORD …`: adds this option of several words to the pool of the next line.
-//! - `//: end KEYS`: these keys, written with C's escapes, end the next line's program.
+//! - `//: end KEYS`: these keys, written with C's escapes, end the program of the next line.
 
 pub mod deny;
 pub mod extensions;
@@ -49,14 +49,14 @@ pub struct Skipped {
     /// Why the line of the list is not run, and what to write instead.
     pub why: String,
     /// The parsed line, if it is valid and only denied because the utility could do harm
-    /// ([`deny`]); else `None`.
+    /// ([`deny`]); otherwise `None`.
     pub denied: Option<Listed>,
 }
 
 /// A list of utilities (programs to fuzz in a study), with the ways to call them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
-    /// Name of the list of utilities, as reports show it; mostly that of its file.
+    /// Name of the list of utilities, as reports show it; mostly the name of its file.
     pub name: String,
     /// The valid lines of the list whose utilities are run, in the order of the list.
     pub entries: Vec<Listed>,
@@ -78,9 +78,9 @@ impl List {
 
     /// Parses the text of a list of utilities called `name`. A line is
     /// `stdin|file|cp NAME|two_files|pty UTILITY [OPTION …] ARGUMENT …`, a comment (`// …`), a
-    /// directive for the lines after it (`//: …`), or empty. The square brackets are written: they
-    /// hold the options to choose from. They may be missing, and arguments may also be before them.
-    /// Invalid lines, and those that [`deny`] refuses, are stored in [`List::skipped`].
+    /// directive for the lines after it (`//: …`), or empty. The square brackets are part of the
+    /// line: they hold the options to choose from. They may be missing, and arguments may also
+    /// precede them. Invalid lines, and lines that [`deny`] refuses, are in [`List::skipped`].
     pub fn parse(name: &str, text: &str) -> List {
         let mut list = List {
             name: name.to_owned(),
@@ -132,8 +132,8 @@ const FORM: &str = "stdin|file|cp NAME|two_files|pty UTILITY [OPTIONS] ARGUMENTS
 /// placeholder for it, as in the study's script `run.py`.
 const ON_A_FILE: [&str; 2] = ["less", "more"];
 
-/// Parses a line of a list of utilities that is neither empty nor a comment; the error says what is
-/// wrong with it and what to write instead.
+/// Parses a line of a list of utilities that is neither empty nor a comment. The error says what is
+/// wrong with the line and what to write instead.
 fn parse_line(line: &str) -> Result<Listed, String> {
     let (channel, rest) = first(line);
     let (name, rest) = match channel {
@@ -191,7 +191,7 @@ fn parse_line(line: &str) -> Result<Listed, String> {
     })
 }
 
-/// Adds a placeholder for each input file that the `channel` needs to the end of `args`, as the
+/// Adds placeholders for the input files that the `channel` needs to the end of `args`, as the
 /// study's script `run.py` does, unless `args` has all of them. Fails if `args` has the wrong
 /// number of placeholders.
 fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result<(), String> {
@@ -223,9 +223,9 @@ fn first(text: &str) -> (&str, &str) {
         .map_or((text, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// Splits a text after its first word as a shell has it, which may hold blanks inside of quotes or
-/// after backslashes; returns the word, still quoted, and the rest of the text, both without
-/// surrounding blanks.
+/// Splits a text after its first word in the sense of a shell: the word may have blanks inside
+/// quotes or after backslashes. Returns the word, still quoted, and the rest of the text, both
+/// without surrounding blanks.
 fn first_word(text: &str) -> (&str, &str) {
     let text = text.trim();
     let (mut quote, mut is_escaped) = (None, false);
@@ -246,8 +246,8 @@ fn first_word(text: &str) -> (&str, &str) {
 
 /// Splits a line of a list at the square brackets that hold the options to choose from; returns the
 /// text before, between and behind the brackets. Without brackets, the whole line is the text
-/// behind them, so that an option of a directive comes before the arguments and not between the
-/// last one and the file. Fails if there is more than one pair of brackets.
+/// behind them, so that options added by a directive come before all arguments. Fails if the line
+/// has brackets, but not exactly one pair.
 fn split_pool(text: &str) -> Result<(&str, &str, &str), String> {
     let counts = (text.matches('[').count(), text.matches(']').count());
     if counts == (0, 0) {
@@ -303,8 +303,8 @@ impl FromStr for Directive {
     }
 }
 
-/// What the directives read so far say about the next line of a list: its package, which stays the
-/// same for all later lines, additional options, and the keys that end the program.
+/// What the directives read so far say about the next line of a list: its package, which applies to
+/// all later lines, too, additional options, and the keys that end the program.
 #[derive(Debug, Default)]
 struct Pending {
     package: Option<String>,
@@ -452,7 +452,7 @@ const ENDINGS: &[(&str, &[u8])] = &[
 
 /// Returns the keys that end a terminal program, given by name or path, from most of its states;
 /// empty if none are known. Keys without a meaning in a state are mostly harmless, so the same keys
-/// serve many states. After them, every terminal gets an end of file, a hang-up and SIGKILL.
+/// serve many states. After these keys, every terminal gets an end of file, a hang-up and SIGKILL.
 fn ending_keys(utility: &str) -> &'static [u8] {
     let name = base(utility);
     let found = ENDINGS

@@ -24,8 +24,8 @@ use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 /// minimizations after the runs together get at most the time of the runs divided by this number.
 const RUNNING_DIVISOR: u32 = 5;
 /// In a hurried study (one in which the user has not set a time limit for each entry), all
-/// minimizations after the runs together get at least this time, or the limit of a single one if
-/// that is shorter.
+/// minimizations after the runs together get at least this time, but not more than the time limit
+/// of a single minimization.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
@@ -36,8 +36,8 @@ impl StudyEngine<'_> {
     }
 
     /// Minimizes the entries that [`minimize_founders`](Self::minimize_founders) leaves: hangs,
-    /// memory blow-ups, variants (inputs with further minor keys), and groups that only
-    /// minimizations have met. If a time limits the study, all these share the budget of
+    /// memory blow-ups, variants (inputs with further minor keys), and groups found only during
+    /// minimizations. If a time limits the study, all these share the budget of
     /// [`budget_of_all`](Self::budget_of_all).
     pub(super) fn minimize_others(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(true, self.budget_of_all())
@@ -86,8 +86,9 @@ impl StudyEngine<'_> {
     }
 
     /// Stores and minimizes slips (inputs that crashed in other groups while entries were
-    /// minimized), taken from `slipped`, if they are smaller than the reproducers of those groups.
-    /// Ends when none is left, or the time `budget` is used up (`None`: no limit).
+    /// minimized), taken from `slipped`, if they are smaller than the reproducers of the groups in
+    /// which they crashed. Ends when none is left, or the time `budget` is used up (`None`: no
+    /// limit).
     pub(super) fn minimize_smaller(
         &mut self,
         slipped: &mut SlippedInputs,
@@ -112,8 +113,8 @@ impl StudyEngine<'_> {
     }
 
     /// Minimizes one entry within the time `each` (`None`: no limit), and measures how often its
-    /// reproducer fails; waits while the disk is full. Ignores entries of a campaign on a single
-    /// target.
+    /// reproducer fails; waits while the disk is full. Does nothing for entries that a campaign on
+    /// a single target has found.
     fn minimize(&mut self, id: &EntryId, each: Option<Duration>) -> Result<(), CampaignError> {
         if (self.entry(id)?).is_none_or(|entry| entry.crash.of.is_none()) {
             return Ok(());
@@ -131,9 +132,9 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the value of `result` as `Some`, or its error. If this error says that the program
-    /// of the entry `id` can no longer be run, tells the user once and returns `Ok(None)` instead,
-    /// so that other entries are still minimized.
+    /// Returns the value of `result` as `Some`, or its error. But if the error says that the
+    /// program of the entry `id` cannot be run any more, or that its crash does not happen again,
+    /// tells the user once and returns `Ok(None)`, so that other entries are still minimized.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,
@@ -197,8 +198,8 @@ impl StudyEngine<'_> {
 }
 
 /// Returns the time that several minimizations may take together, if each may take the time
-/// `budget`. In a study that is not `hurried`, that is `budget`. In a hurried one, it is a fifth of
-/// the time `fuzzed`, at least 10 s and at most `budget`.
+/// `budget`. If the study is not `hurried`, this is `budget`. If it is, this is a fifth of the time
+/// `fuzzed`, at least 10 s and at most `budget`.
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),
@@ -213,8 +214,8 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 
 /// Minimizes the arguments of the utility with which a study has found the crash of `entry`;
 /// continues the minimization log `log` if it exists. Returns the utility with the remaining
-/// arguments. `None` if there are no arguments, no call can be made of the remaining ones, or no
-/// study has found the entry.
+/// arguments. `None` if there are no arguments, the remaining arguments do not make a call, or the
+/// entry was not found by a study.
 pub(super) fn minimize_options(
     minimizing: &Minimizing,
     entry: &Entry,
@@ -269,9 +270,9 @@ pub(super) fn minimize_options(
 }
 
 impl StudyEngine<'_> {
-    /// Measures how often the reproducer of an entry fails, and records that with the utility; does
-    /// nothing for entries of no study. If the call of ddfuzz is stopped, the next call measures
-    /// it.
+    /// Measures how often the reproducer of an entry fails, and records the rate with the utility;
+    /// does nothing for entries that no study has found. If the call of ddfuzz is stopped, the next
+    /// call measures the rate.
     pub(super) fn replay(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let Some(entry) = self.entry(id)? else {
             return Ok(());
@@ -289,7 +290,8 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Measures how often reproducers fail, for all that were minimized but not measured yet.
+    /// Measures how often reproducers fail, for all entries that were minimized but not measured
+    /// yet.
     pub(super) fn replay_rest(&mut self) -> Result<(), CampaignError> {
         for id in self.not_replayed()? {
             if !self.session.stopped() && !self.not_started.contains(&id) {
@@ -299,9 +301,8 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Returns the entries of which it is still to be measured how often they fail: for each group
-    /// and utility of this study without a failure rate, the minimized entry with the smallest
-    /// reproducer.
+    /// Returns the entries whose failure rates are still to be measured: for each group and utility
+    /// of this study without a failure rate, the minimized entry with the smallest reproducer.
     fn not_replayed(&mut self) -> Result<Vec<EntryId>, CampaignError> {
         let reader = self.session.reader();
         let mut least: BTreeMap<(Kind, String, String), (u64, EntryId)> = BTreeMap::new();
@@ -340,10 +341,10 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Runs `input` so often as `tries` says, by plain `execve` with address randomization, and counts
-/// the runs that end in the group of `crash`. If some do not, also runs it as often without
-/// randomization. For a hang, every hang counts, since it may be at another position each time.
-/// Returns `None` if `stop` turns true.
+/// Runs `input` `tries` times, with plain `execve` and address randomization, and counts the runs
+/// that end in the group of `crash`. If not all do, also runs it `tries` times without
+/// randomization. If `crash` is a hang, every hang counts, since it may be at a different position
+/// each time. Returns `None` if `stop` turns true.
 fn replay(
     target: &Target,
     way: Way,

@@ -1,9 +1,9 @@
-//! The study of system utilities: runs many utilities on inputs of the classic generator, each by
-//! the channels that suit it, and records what became of them.
+//! The study of system utilities: runs many utilities on inputs of the classic generator, each with
+//! the channels that suit it, and records how each utility behaved.
 //!
 //! With a number of runs, a study is a function of its seed: the call and the input of each run
-//! follow from the seed, the utility's name and the number of the run, and results are committed in
-//! order, the utilities one after the other.
+//! follow from the seed, the utility's name and the number of the run, and results are committed
+//! (counted and stored) in order, the utilities one after the other.
 
 mod engine;
 mod fuzzing;

@@ -17,8 +17,8 @@ const CHUNK: u64 = 64;
 const CHUNK_OF_KEYS: u64 = 16;
 
 /// Ranges of lengths for generated inputs: each has a least and a greatest length in bytes, and a
-/// bound. The range is chosen by a random byte: the first one whose bound is not less than the
-/// byte. Most lengths are those of the small data sets of the 2020 study, which take little time.
+/// bound. A random byte chooses the first range whose bound is not less than the byte. Most lengths
+/// are those of the small data sets of the fuzz study of 2020, which take little time.
 const LENGTHS: [(u64, u64, u8); 4] = [
     (0, 1_000, 176),
     (1_000, 10_000, 236),
@@ -26,8 +26,8 @@ const LENGTHS: [(u64, u64, u8); 4] = [
     (100_000, 1_000_000, 255),
 ];
 /// Ranges for the number of keys in an input of keystrokes: each has a least number, a greatest
-/// number, and a bound. The range is chosen by a random byte: the first one whose bound is not less
-/// than the byte. Many crashes need few keys.
+/// number, and a bound. A random byte chooses the first range whose bound is not less than the
+/// byte. Many crashes need few keys.
 const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)];
 
 /// The rule by which each run of a study gets its input and options: drawn at random from a seed,
@@ -43,7 +43,7 @@ pub struct StudyPlan {
     pub set: Arc<[InputName]>,
 }
 
-/// How a utility is called in a chunk of successive runs: by which invocation, and with which
+/// How a utility is called in a chunk of successive runs: with which invocation, and with which
 /// options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -53,11 +53,11 @@ pub struct Call {
     pub drawn: Vec<usize>,
 }
 
-/// The name of the input of a run in a study, from which the input is rebuilt: the empty one, one
+/// The name of the input of a run in a study, from which the input is rebuilt: the empty input, one
 /// or two generated inputs, or keystrokes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StudyInput {
-    /// The empty input, by which a utility is tested first.
+    /// The empty input, with which each invocation of a utility is run first.
     Empty,
     /// The name of an input of the classic generator.
     Classic(InputName),
@@ -69,7 +69,7 @@ pub enum StudyInput {
 }
 
 impl StudyInput {
-    /// Returns the name by which reports call this kind of inputs, such as `empty` or `keys`.
+    /// Returns the name that reports use for this kind of inputs, such as `empty` or `keys`.
     pub fn kind(&self) -> String {
         match self {
             StudyInput::Empty => "empty".to_owned(),
@@ -78,7 +78,7 @@ impl StudyInput {
         }
     }
 
-    /// Returns the bytes of the input that this name describes, made anew.
+    /// Builds the input that this name describes, and returns its bytes.
     pub fn build(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
@@ -111,9 +111,9 @@ impl fmt::Display for StudyInput {
     }
 }
 
-/// Draws a length by nine bytes of `draw`, from the index `at` on. The first byte chooses a row of
-/// `table`, which holds a least length, a greatest length, and the greatest byte for which the row
-/// is chosen. The other eight bytes choose a length in that range.
+/// Draws a length with nine bytes of `draw`, from the index `at` on. The first byte chooses a row
+/// of `table` (least length, greatest length, bound): the first row whose bound is not less than
+/// the byte. The other eight bytes choose a length in the row's range.
 fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
     let row = table.iter().find(|(_, _, up_to)| draw.0[at] <= *up_to);
     let (shortest, longest, _) = *row.unwrap_or(&table[0]);
@@ -121,8 +121,8 @@ fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
 }
 
 impl StudyPlan {
-    /// Returns the number of runs in a chunk, that is of successive runs of a utility with the same
-    /// invocation and options.
+    /// Returns the number of runs in a chunk (successive runs of a utility with the same invocation
+    /// and options).
     pub fn chunk(&self, utility: &Utility) -> u64 {
         match utility
             .invocations

@@ -20,7 +20,7 @@ pub(crate) struct StudyState {
     /// selected.
     pub(crate) utilities: Vec<UtilityRecord>,
     /// For each utility: the number of runs that were made before the present count for `--runs`
-    /// began, and that are not part of it.
+    /// began, and so are not part of this count.
     before: Vec<u64>,
     /// For each utility, the number of runs that `--runs` asks for; `None` if only a time limits
     /// its runs.
@@ -31,24 +31,25 @@ pub(crate) struct StudyState {
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<StudyRequest>,
-    /// For each utility: how many of its runs were left out because its time was over. Their
-    /// numbers are not given to other runs.
+    /// For each utility: how many of its runs were left out because its time was over. The numbers
+    /// of these runs are not given to other runs.
     #[serde(default)]
     skipped: Vec<u64>,
     /// For each utility, what is known of its runs over their time limit: which are hangs and which
     /// are only slow.
     #[serde(default)]
     pub(super) hangs: Vec<Hangs>,
-    /// For each utility: the numbers of runs that exceeded their time limit, and of which a stopped
-    /// call could not decide whether they hang. They count as skipped until they are repeated.
+    /// For each utility: the numbers of the runs that exceeded their time limit, but for which a
+    /// stopped call could not decide whether they hang. They count as skipped until they are
+    /// repeated.
     #[serde(default)]
     pub(super) undecided: Vec<Vec<u64>>,
 }
 
 impl StudyState {
     /// Begins to count the runs of `utilities` for the option `--runs`, from 0, and adds or updates
-    /// the records of these utilities. If an earlier call has left a count unfinished that asks for
-    /// the same numbers of runs, continues that count.
+    /// the records of these utilities. If a count of an earlier call with the same numbers of runs
+    /// is unfinished, continues it instead.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {
@@ -116,31 +117,30 @@ impl StudyState {
         self.skipped[at] += runs;
     }
 
-    /// Removes the run with the number `run` from the undecided runs of a utility, because it is
-    /// repeated now. It no longer counts as skipped, and `--runs` does not ask for it. `at`: index
-    /// of the utility's record in the study.
+    /// Removes the run with the number `run` from the undecided runs of a utility, because it was
+    /// repeated. It no longer counts as skipped, and is not one of the runs that `--runs` asks for.
+    /// `at`: index of the utility's record in the study.
     pub(super) fn repeat(&mut self, at: usize, run: u64) {
         self.undecided[at].retain(|one| *one != run);
         self.skipped[at] = self.skipped[at].saturating_sub(1);
         self.before[at] += 1;
     }
 
-    /// Returns the number of the run at which a utility's runs end for `--runs`: it and later ones
-    /// are not asked for. `u64::MAX` if only a time limits the runs. `at`: index of the utility's
-    /// record in the study.
+    /// Returns the number of the first run of a utility that `--runs` does not ask for. `u64::MAX`
+    /// if only a time limits the runs. `at`: index of the utility's record in the study.
     pub(super) fn end(&self, at: usize) -> u64 {
         let first = self.before[at] + self.skipped[at];
         self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
     }
 
     /// Returns true if `--runs` sets no number of runs for a utility, so that only a time limits
-    /// them, else false. `at`: index of the utility's record in the study.
+    /// them; otherwise false. `at`: index of the utility's record in the study.
     pub(super) fn is_timed(&self, at: usize) -> bool {
         self.shares[at].is_none()
     }
 
-    /// Returns the number of runs of all utilities that are part of the present count for `--runs`;
-    /// runs that were made before it began are not.
+    /// Returns the number of runs of all utilities that are part of the present count for `--runs`,
+    /// without the runs that were made before the count began.
     pub(super) fn runs(&self) -> u64 {
         self.all_runs() - self.before.iter().sum::<u64>()
     }
@@ -158,8 +158,8 @@ impl StudyState {
     }
 
     /// Records how often (`rate`) the reproducer of a group fails with the utility `utility`. If no
-    /// run has failed in the group, because only a minimization has met it, adds the group to the
-    /// utility's record.
+    /// run has failed in the group, because it was found only during a minimization, adds the group
+    /// to the utility's record.
     pub(super) fn note_replayed(&mut self, utility: &str, kind: Kind, major: &str, rate: Replayed) {
         let Some(record) = self.utilities.iter_mut().find(|it| it.utility == utility) else {
             return;
@@ -177,10 +177,10 @@ impl StudyState {
     }
 
     /// Returns true if it is still to be measured how often the reproducer of a group fails with
-    /// the utility `utility`. The group is given by its `kind` and `major` key. If runs of the
-    /// utility have failed in the group, this is so while the utility's record has no rate for it.
-    /// If none has, it is so only if the group's entry was found by chance in a minimization
-    /// (`slipped`). Returns false in all other cases, and for an unknown utility.
+    /// the utility `utility`. The group is given by its `kind` and `major` key. If the utility's
+    /// record has the group, true as long as it has no rate for it. If the record lacks the group,
+    /// since no run has failed in it, true only if its entry was found by chance in a minimization
+    /// (`slipped`). False for an unknown utility.
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;
@@ -192,13 +192,13 @@ impl StudyState {
         }
     }
 
-    /// Records that the utilities have made all runs which the option `--runs` asks for.
+    /// Records that the utilities have made all runs that the option `--runs` asks for.
     pub(super) fn end_count(&mut self) {
         self.under_way = false;
     }
 }
 
-/// Returns the number of runs of a utility so far, given its record.
+/// Returns the number of runs so far of the utility with this record.
 pub(super) fn runs(record: &UtilityRecord) -> u64 {
     record.tallies.iter().map(|tally| tally.runs).sum()
 }
@@ -220,9 +220,9 @@ pub struct StudySummary {
     /// Number of runs counted for the option `--runs` that crashed in a group that is muted,
     /// existed before the study, or was reported by a completed call of ddfuzz.
     pub known_crashes: u64,
-    /// Whether the user stopped the call of ddfuzz; false if its deadline did.
+    /// Whether the user stopped the call of ddfuzz; false if its deadline stopped it.
     pub interrupted: bool,
-    /// Whether the deadline of the call of ddfuzz (`--total-time`) was over before all was done.
+    /// Whether the deadline of the call of ddfuzz (`--total-time`) passed before all work was done.
     pub out_of_time: bool,
     /// Whether the disk was still full when the time was over, so that some findings may not be
     /// stored.
@@ -242,7 +242,7 @@ impl StudySummary {
 }
 
 /// What the user asked for when a study began. Calls that resume the study have to ask for the
-/// same; but each call of ddfuzz may choose other utilities, and its own number of runs.
+/// same, except that each call of ddfuzz may choose other utilities, and its own number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRequest {
     /// File of the list of utilities, as the user named it; `None` for the bundled list.
@@ -255,7 +255,7 @@ pub struct StudyRequest {
     /// Greatest length of the inputs that are drawn at random, in bytes.
     pub max_len: u64,
     /// Channels by which inputs may reach a utility (such as `stdin` or `file`), in alphabetical
-    /// order; empty means all that suit it.
+    /// order; empty means all channels that suit the utility.
     pub channels: Vec<String>,
     /// Whether runs that share a process also share what the program reads before its input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -266,8 +266,9 @@ pub struct StudyRequest {
 }
 
 impl StudyRequest {
-    /// Reads what the user asked for when the study in an output directory began. `None` if there
-    /// is no study, or if its state cannot be read or does not say.
+    /// Reads what the user asked for when the study in an output directory began. `None` if the
+    /// directory has no study, or if the state of the study cannot be read or does not contain the
+    /// request.
     pub fn so_far(reader: &Reader) -> Option<StudyRequest> {
         reader.load_state::<Checkpoint>().ok()??.study?.asked
     }

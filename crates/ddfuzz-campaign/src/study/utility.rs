@@ -1,5 +1,5 @@
-//! The utilities of a study: which ones are selected ([`Selection`]), which of them can be run
-//! here, and by which invocations their inputs reach them, also if they are in no list.
+//! The utilities of a study: which ones are selected ([`Selection`]), which of these can be run on
+//! this machine, and which invocations pass them their inputs, even if they are in no list.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -52,13 +52,13 @@ pub enum SkipReason {
     Denied(String),
     /// The utility's program does not start, for the reason given.
     NotStarting(String),
-    /// The utility has no invocation by the channels (such as `stdin` or `pty`) that the user has
-    /// chosen.
+    /// The utility has no invocation with one of the channels (such as `stdin` or `pty`) that the
+    /// user has chosen.
     NoInvocation,
 }
 
 impl SkipReason {
-    /// Returns the label by which reports give the reason why the utility is not run.
+    /// Returns the label with which reports give the reason why the utility is not run.
     pub fn label(&self) -> &'static str {
         match self {
             SkipReason::Missing => "missing",
@@ -69,8 +69,8 @@ impl SkipReason {
         }
     }
 
-    /// Returns why the utility is not run, as a text for the user beside the label of that reason;
-    /// `None` if the label says all.
+    /// Returns why the utility is not run, as a text that is shown to the user beside the label of
+    /// the reason; `None` if the label says all.
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
@@ -84,11 +84,11 @@ impl SkipReason {
 pub struct Invocation {
     /// The channel by which the input reaches the utility, such as stdin, a file or a terminal.
     pub channel: Channel,
-    /// Arguments with which the utility is always called; `@@` stands for the path of the input
+    /// Arguments with which the utility is always called. `@@` stands for the path of the input
     /// file.
     pub args: Vec<OsString>,
-    /// The pool of options, each of one or more words, of which a random selection is added to the
-    /// arguments.
+    /// The pool of options, each of one or more words; a random selection of the options is added
+    /// to the arguments.
     pub pool: Vec<Vec<OsString>>,
     /// Index in `args` at which the options drawn from the pool are inserted.
     pub pool_at: usize,
@@ -124,8 +124,8 @@ impl Invocation {
         self.args.iter().chain(drawn).cloned().collect()
     }
 
-    /// Returns the arguments of one call of the utility, with those options of the pool inserted
-    /// that have the indices `drawn`.
+    /// Returns the arguments of one call of the utility, including the options of the pool that
+    /// have the indices `drawn`.
     pub fn args_with(&self, drawn: &[usize]) -> Vec<OsString> {
         let at = self.pool_at.min(self.args.len());
         let options = drawn.iter().filter_map(|option| self.pool.get(*option));
@@ -151,9 +151,9 @@ pub struct RunEnvironment {
 }
 
 impl RunEnvironment {
-    /// Returns the target by which `program` is run in an invocation of this utility. Its arguments
-    /// include those command-line options of the utility that have the indices `drawn` in its list
-    /// of options. It inherits no environment variables.
+    /// Returns the target that runs `program` in an invocation of a utility. Its arguments include
+    /// the options of the invocation's pool that have the indices `drawn`. It inherits no
+    /// environment variables.
     pub fn target(&self, program: PathBuf, invocation: &Invocation, drawn: &[usize]) -> Target {
         let mut set = vec![
             ("PATH", self.path.clone()),
@@ -182,10 +182,9 @@ impl RunEnvironment {
 /// interactive programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Chooses the ways to call a utility that no list names, and returns them. A test run shows
-/// whether it works only at a terminal; it is called there then, and true is returned beside the
-/// ways. Any other utility is called by stdin, by a file, and by files with likely extensions, with
-/// false.
+/// Chooses the ways to call a utility that no list names. Returns them, and whether a test run
+/// shows that the utility works only at a terminal. If so, it is called only at a terminal;
+/// otherwise, with the input on stdin, in a file, and in files with likely extensions.
 pub(super) fn invocations(
     environment: &RunEnvironment,
     program: &Path,
@@ -212,8 +211,8 @@ fn invocation(channel: Channel, args: &[&str]) -> Invocation {
     }
 }
 
-/// Returns true if a program works only at a terminal: it uses terminal functions and, run by
-/// `stdin` without a terminal, fails without having read its input.
+/// Returns true if a program works only at a terminal: it uses terminal functions and, when run
+/// with its input on stdin and without a terminal, fails without having read its input.
 fn is_interactive_only(
     environment: &RunEnvironment,
     program: &Path,
@@ -234,10 +233,10 @@ fn is_interactive_only(
 /// left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedUtilities {
-    /// Names or paths of the utilities that the user selects; if this and `packages` are empty, all
-    /// utilities of the list are selected.
+    /// Names or paths of the utilities that the user selects; if both `names` and `packages` are
+    /// empty, all utilities of the list are selected.
     pub names: Vec<String>,
-    /// Debian packages of which the user selects all programs.
+    /// Debian packages; the user selects all programs of each.
     pub packages: Vec<String>,
     /// Whether all programs of installed packages are selected, also those in no list.
     pub unlisted: bool,
@@ -250,9 +249,9 @@ pub struct RequestedUtilities {
 }
 
 impl RequestedUtilities {
-    /// Returns this request, completed by `was`, the request of an earlier call: what this one
-    /// leaves empty is taken from there. Names, packages and `unlisted` count as one: if any of them
-    /// is given, none is taken from `was`.
+    /// Returns this request, completed with `was`, the request of an earlier call: each part that
+    /// is empty in this request is taken from `was`. Names, packages and `unlisted` are one part:
+    /// they are taken from `was` only if this request gives none of them.
     pub fn or(mut self, was: RequestedUtilities) -> RequestedUtilities {
         if self.names.is_empty() && self.packages.is_empty() && !self.unlisted {
             (self.names, self.packages) = (was.names, was.packages);
@@ -285,8 +284,8 @@ pub struct Selection {
 
 impl Selection {
     /// Returns the selected utilities, each once; those that are not run have the reason. Each
-    /// keeps its position among all names that the user requests: utilities that are left out, or
-    /// not installed, leave their positions empty. So positions are the same on every machine, if
+    /// keeps its position among all names that the user requests: the positions of utilities that
+    /// are left out or not installed stay unused. So positions are the same on every machine, if
     /// the user names utilities or a list.
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
@@ -373,10 +372,10 @@ impl Selection {
         }
     }
 
-    /// Returns the reason not to run the utility `name` if no call of it may be run, that is, if
-    /// `invocations` is empty: one of its calls in the lines `lines` of the list could do harm; or
-    /// all of them are by channels that the user has not chosen; or no line names it and it could
-    /// do harm itself. `None` in all other cases. Does not check whether it is installed.
+    /// Returns the reason not to run the utility `name` if no call of it may be run (`invocations`
+    /// is empty): one of its calls in the lines `lines` of the list could do harm; or all of them
+    /// use channels that the user has not chosen; or no line names the utility and it could do harm
+    /// without arguments. `None` in all other cases. Does not check whether it is installed.
     fn refusal(
         &self,
         name: &str,
@@ -404,7 +403,7 @@ impl Selection {
 
     /// Returns the reason why the utility `name` could do harm when it is called with the arguments
     /// `words`, judged by its name and by the name of the program that its `path` links to. `None`
-    /// if it could not, or if the user allows it.
+    /// if it could do no harm, or if the user allows it.
     fn denial_of(
         &self,
         name: &str,
@@ -434,8 +433,8 @@ impl Selection {
     }
 }
 
-/// Returns true if `channel`, written as in lists (like `cp t.c`), is by its first word one of the
-/// `requested` channels, or if none are requested; else false.
+/// Returns true if the first word of `channel`, written as in lists (like `cp t.c`), is one of the
+/// `requested` channels, or if no channels are requested; otherwise false.
 pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
     let word = channel.split(' ').next().unwrap_or_default();
     requested.is_empty() || requested.iter().any(|requested| requested == word)

@@ -1,7 +1,8 @@
 //! The loop of a watch: searches the sources for files, hands them out to the examiner threads,
-//! commits the results, has groups minimized by the minimizing thread, and decides when the watch
-//! ends. Results are committed in the order in which the files were handed out; only those of
-//! reported hangs, which come late, are committed when they come.
+//! commits the results (counts and stores them), has groups minimized by the minimizing thread, and
+//! decides when the watch ends. Results are committed in the order in which the files were handed
+//! out. Only results of files that the watched fuzzer reports as hangs come late; these are
+//! committed on arrival.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
@@ -28,8 +29,8 @@ use ddfuzz_triage::Key;
 const TICK: Duration = Duration::from_millis(100);
 /// Longest wait for a reply of the minimizing thread before the progress on the screen is updated.
 const MINIMIZER_TICK: Duration = Duration::from_millis(200);
-/// After the watched fuzzer has ended, files are searched for at most this many times, to wait
-/// until they no longer change.
+/// Greatest number of searches for files after the watched fuzzer has ended; they go on until no
+/// file changes any more.
 const LAST_LOOKS: u32 = 10;
 
 /// The engine's ends of its channels: it sends tasks to the examiner threads, which run files, and
@@ -67,7 +68,7 @@ pub(super) struct WatchEngine<'a> {
     producing: Producing,
     /// Number of searches for files since the watched fuzzer has ended.
     last_looks: u32,
-    /// Why the watch examines no more files; `None` while it does.
+    /// Why the watch examines no more files; `None` while it still examines files.
     over: Option<EndReason>,
     /// Results of examiner threads that must wait for the results of earlier tasks, by task number:
     /// results are committed (counted and stored) in the order of the tasks.
@@ -135,20 +136,21 @@ impl<'a> WatchEngine<'a> {
         Ok(engine)
     }
 
-    /// Returns the major and minor keys of the known crashes that reproduce each time.
+    /// Returns the major and minor keys (coarse and fine hashes) of the known crashes that
+    /// reproduce each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.registry.steady_keys()
     }
 
-    /// Returns the size in bytes of the smallest input of each group that earlier calls have
-    /// examined in full, by major key.
+    /// Returns the size in bytes of the smallest input of each group for which earlier calls have
+    /// made a full crash record, by major key (hash that identifies the group).
     pub(super) fn least_sizes(&self) -> HashMap<Key, u64> {
         self.registry.least_sizes()
     }
 
     /// Watches for files with one build of the program until the watch ends, then minimizes the
-    /// groups that are left, and returns the summary; `None` if the program was rebuilt, so that
-    /// the watch has to start again.
+    /// remaining groups, and returns the summary; `None` if the program was rebuilt, so that the
+    /// watch has to start again.
     pub(super) fn run(&mut self, channels: Channels) -> Result<Option<Summary>, CampaignError> {
         let (order, replies) = (channels.order, channels.replies);
         let watched = self.watch(channels.task, &channels.answers, &order, &replies);
@@ -241,7 +243,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Returns true if all files found so far are examined and their results are counted and
-    /// stored; else false.
+    /// stored; otherwise false.
     fn is_idle(&self) -> bool {
         self.files.left() == 0 && self.files.open() == 0
     }
@@ -257,9 +259,9 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Returns `result`, or `Ok` in place of two errors. One is that of a full disk, when the user
-    /// has stopped or the time is over. The other is that the target cannot be run, when the user
-    /// has stopped: Ctrl-C may have reached the target, too.
+    /// Returns `result`, but replaces two errors by `Ok`: a full disk, if the user has stopped the
+    /// call or its time is over; and a target that cannot be run, if the user has stopped the call
+    /// (Ctrl-C may have stopped the target, too).
     fn or_stopped(&self, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
         match result {
             Err(CampaignError::Exec(_)) if self.session.stopped() => Ok(()),
@@ -302,8 +304,8 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Commits the result of an examined input: counts it in its group, stores the input if the
-    /// group needs it, records the input in the journal of triage, and checks the conditions of
-    /// `--until`.
+    /// group needs it, records the input in the journal of triage (record of the inputs run), and
+    /// checks the conditions of `--until`.
     fn commit(&mut self, answer: &ExaminedInput) -> Result<(), CampaignError> {
         let (what, line) = self.registry.interpret(answer);
         let mut stored = None;
@@ -330,8 +332,8 @@ impl<'a> WatchEngine<'a> {
 
     /// Handles a finding whose input was stored. If it founds a new group, shows the group to the
     /// user, and queues the finding for minimization unless minimization is off, the group is
-    /// muted, or it is a leak. Any stored finding makes the minimizer search the output directory
-    /// for work again.
+    /// muted, or the finding is a memory leak. Any stored finding makes the minimizer search the
+    /// output directory for work again.
     fn show_stored(&mut self, stored: &Stored) -> Result<(), CampaignError> {
         self.minimize_queue.exhausted = false;
         if !stored.founds {
@@ -363,8 +365,9 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Saves the checkpoint and syncs the journal of triage if results were committed since the
-    /// last save. `ended`: whether the call of ddfuzz is complete, which is then recorded, too.
+    /// Saves the checkpoint and syncs the journal of triage (record of the inputs run) if results
+    /// were committed since the last save. `ended`: whether the call of ddfuzz is complete, which
+    /// is then recorded, too.
     fn save(&mut self, ended: bool) -> Result<(), CampaignError> {
         if self.unsaved || ended {
             self.with_space(|registry| registry.save(ended))?;
@@ -436,11 +439,10 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Returns true if the watch has to start again because the program was rebuilt: the watch has
-    /// noticed the change itself; or it has ended, because the watched fuzzer ended or the target
-    /// could not be run, and the program is another one now. `done` is the result with which the
-    /// watch of one build has ended. Returns false in all other cases, and if the user has stopped
-    /// the call.
+    /// Returns true if the watch has to start again because the program was rebuilt. Either the
+    /// watch has noticed the change, or it ended (`done`: its result) because the watched fuzzer
+    /// ended or the target could not be run, and the program now differs from the watched build.
+    /// Returns false in all other cases, and if the user has stopped the call.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
             Ok(()) => self.over == Some(EndReason::Ended),
@@ -490,8 +492,8 @@ struct MinimizeQueue {
     /// Whether the last search of the output directory found no more entries to minimize, and
     /// nothing was stored or minimized since.
     exhausted: bool,
-    /// Slips: inputs with crashes of other groups that minimizations have met by chance. They are
-    /// stored when no other entry is left to minimize.
+    /// Slips: inputs that crashed in other groups during minimizations. They are stored when no
+    /// entry remains to be minimized.
     slipped: SlippedInputs,
 }
 
@@ -502,8 +504,8 @@ impl MinimizeQueue {
         }
     }
 
-    /// Returns the number of entries (stored findings) that wait to be minimized, including the one
-    /// being minimized.
+    /// Returns the number of entries (stored findings) whose minimization has not ended: those in
+    /// the queue, and the one being minimized.
     fn waiting(&self) -> u64 {
         self.queue.len() as u64 + u64::from(self.ordered.is_some())
     }
@@ -512,8 +514,8 @@ impl MinimizeQueue {
 // Minimization, by the minimizing thread.
 impl WatchEngine<'_> {
     /// Returns true if the group of the entry `id` may be minimized. Returns false for a muted
-    /// group and for a leak: leaks are only found when a process ends, and searches run many inputs
-    /// in one process.
+    /// group and for a memory leak: leaks are only found when a process ends, but a minimization
+    /// runs many inputs in one process.
     fn is_minimized(&self, id: &EntryId) -> bool {
         let group = lock(self.session.store)
             .reader()
@@ -522,8 +524,9 @@ impl WatchEngine<'_> {
         !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
     }
 
-    /// Queues the entries that an earlier call of ddfuzz has left to be minimized (first findings
-    /// of groups, and smaller inputs), unless groups are minimized only after the watch or never.
+    /// Queues the entries that earlier calls of ddfuzz have not minimized (first findings of
+    /// groups, and smaller inputs). Does nothing if groups are minimized only after the watch or
+    /// never.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         if matches!(self.settings.when, When::After | When::Off) {
             return Ok(());
@@ -537,10 +540,10 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Sends the next queued entry to the minimizing thread by `order`, if the thread is free.
-    /// `idle`: whether all found files are examined. If so and the queue is empty, first queues the
-    /// most urgent entry of all groups, including hangs, memory blow-ups, and groups that only
-    /// minimizations have met.
+    /// Sends the next queued entry through `order` to the minimizing thread, if the thread is free.
+    /// `idle`: whether all found files are examined. If they are and the queue is empty, first
+    /// queues the most urgent entry of all groups, including hangs, memory blow-ups, and groups
+    /// found only during minimizations.
     fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
         if self.minimize_queue.ordered.is_some() || self.session.stopped() {
             return Ok(());
@@ -556,9 +559,9 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Queues the most urgent entry to minimize among all groups in the output directory. Only one,
-    /// since its minimization may find further groups. If there is none, stores a slip (an input
-    /// that crashed in another way during a minimization), and queues that.
+    /// Queues the most urgent entry to minimize among all groups in the output directory; only one
+    /// entry, since its minimization may find further groups. If there is none, stores a slip (an
+    /// input that crashed in another way during a minimization), and queues the slip.
     fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
         let minimizing = &self.settings.minimizing;
         loop {

@@ -3,11 +3,11 @@
 //!
 //! A [`Producer`] is the fuzzer that drops files into [`Watching::sources`]. A file is identified
 //! by its content, and the journal of triage records which contents were run, so that no call runs
-//! one twice.
+//! a content twice.
 //!
 //! `engine.rs` finds files, hands them out and commits the results; the examiner threads, which run
-//! the inputs, are in this file. They are no [`TaskPool`](ddfuzz_model::pool::TaskPool), whose
-//! calling thread only receives: here it also looks for the tasks while workers run.
+//! the inputs, are in this file. A [`TaskPool`](ddfuzz_model::pool::TaskPool) is not used, since
+//! its calling thread only receives results; the calling thread of a watch also searches for files.
 
 mod engine;
 mod registry;
@@ -39,14 +39,14 @@ use engine::{Channels, WatchEngine};
 
 /// Examines the files that another fuzzer (`producer`) drops, until it has ended and all its files
 /// are examined, the time is over, a condition of `--until` is met, or `stop` turns true. Then
-/// minimizes the groups that are left, unless `stop` is true.
+/// minimizes the remaining groups, unless `stop` is true.
 ///
 /// The caller must install a bundled program in the store before. Contents that the journal of the
 /// output directory records for `campaign` and the same target are not run again.
 ///
 /// # Errors
 /// When the target cannot be run, the producer fails, or the output directory cannot be written;
-/// what was committed until then is kept.
+/// everything stored before the error is kept.
 pub fn watch(
     store: &Mutex<Store>,
     campaign: &str,
@@ -125,12 +125,13 @@ struct ExaminedInput {
 struct InputExaminer<'a> {
     settings: &'a Watching,
     stop: &'a AtomicBool,
-    /// Major and minor keys of crashes that need no full record any more: this thread has reported
-    /// one, or one was known when the thread was started. A thread gets its tasks in ascending
-    /// order, so its earlier reports are counted and stored before its later ones.
+    /// Major and minor keys (coarse and fine hashes) of crashes that need no full record: this
+    /// thread has reported a full record with these keys, or such a crash was known when the thread
+    /// was started. Tasks come in ascending order, so the earlier reports of a thread are counted
+    /// and stored before its later ones.
     known: HashSet<(Key, Key)>,
-    /// By major key of a group of crashes: size in bytes of the smallest crashing input that this
-    /// thread has reported with a full record.
+    /// By major key (hash that identifies a bug) of a group of crashes: size in bytes of the
+    /// smallest crashing input that this thread has reported with a full record.
     least: HashMap<Key, u64>,
     tasks: Receiver<Task>,
     answers: Sender<Result<ExaminedInput, ExecError>>,
@@ -217,13 +218,13 @@ pub struct Watching {
     pub when: When,
     /// Number of examiner threads, which run the found files.
     pub jobs: usize,
-    /// The target, and the settings by which groups are minimized.
+    /// The target, and the settings of the minimization of groups.
     pub minimizing: Minimizing,
     /// Groups that the user has muted: their findings are stored and counted, but they neither
     /// count as new nor are minimized.
     pub known: KnownGroups,
-    /// Whether the watch waits while the disk is full; else a full disk is an error. A watch beside
-    /// a running fuzzer should wait; a watch of finished files can just be repeated.
+    /// Whether the watch waits while the disk is full; if false, a full disk is an error. A watch
+    /// beside a running fuzzer should wait; a watch of finished files can just be repeated.
     pub waits_for_room: bool,
 }
 
@@ -254,9 +255,9 @@ pub trait Producer {
     /// summary counts the examined inputs as runs instead.
     fn runs(&self) -> u64;
 
-    /// Returns the error with which the watched fuzzer has ended too early; only the first call
-    /// after its end returns it. `None` in later calls, and if the fuzzer runs or has ended in
-    /// time. Files that it has dropped are examined in any case.
+    /// Returns an error that describes why the watched fuzzer has ended too early; only the first
+    /// call after its end returns it. `None` in later calls, while the fuzzer runs, and if its end
+    /// was normal. Files that it has dropped are examined in any case.
     fn failure(&mut self) -> Option<CampaignError> {
         None
     }
@@ -274,7 +275,7 @@ pub trait Producer {
     }
 }
 
-/// A [`Producer`] for fuzzers that somebody else has started, of which only the files are known.
+/// A [`Producer`] for fuzzers that ddfuzz has not started; it knows only the files that they drop.
 #[derive(Clone, Copy, Debug)]
 pub struct Others(
     /// The answer that each [`Producer::poll`] gives: with [`Producing::Ended`], only the files

@@ -25,11 +25,11 @@ pub(super) struct ContentRegistry<'a> {
     /// Hashes of the file contents that were run or are being run. The value is true if a search
     /// for memory leaks would show nothing more, because leaks were looked for or the run crashed.
     contents: HashMap<ContentHash, bool>,
-    /// Known crashes that reproduce each time, as the journal of triage has them, by their major
-    /// and minor keys.
+    /// Known crashes that reproduce each time, as the journal of triage (record of the inputs run)
+    /// has them, by their major and minor keys (coarse and fine hashes).
     crashes: HashMap<(Key, Key), CrashLine>,
-    /// Size in bytes of the smallest input that earlier calls have examined in full, by the major
-    /// key of its group of crashes.
+    /// Size in bytes of the smallest input for which earlier calls have made a full crash record,
+    /// by the major key (hash that identifies a bug) of its group.
     least: HashMap<Key, u64>,
 }
 
@@ -76,9 +76,10 @@ impl<'a> ContentRegistry<'a> {
         Ok(registry)
     }
 
-    /// Takes over what the journal says of the present build of the program, after the program's
-    /// file was replaced: only contents that were run with this build, and their crashes, are
-    /// known. A content that was handed out and is not in the journal is run again.
+    /// Updates the registry after the program's file was replaced: keeps only what the journal of
+    /// triage (record of the inputs run) records for the present build (the contents that were run
+    /// with it, and their crashes). A content that was handed out and is not in the journal is run
+    /// again.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.identity = identity(self.target)?;
         self.contents.clear();
@@ -104,8 +105,9 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Takes over what `line` of the journal says, if it is of the present build and of the same
-    /// limits; else does nothing.
+    /// Adds what `line` of the journal of triage (record of the inputs run) says of a content, if
+    /// the line was written for the present build, arguments, environment and limits of the target;
+    /// otherwise does nothing.
     fn recall(&mut self, line: Triaged) {
         if line.target != self.identity {
             return;
@@ -122,26 +124,28 @@ impl<'a> ContentRegistry<'a> {
         }
     }
 
-    /// Returns the major and minor keys of known crashes that reproduce each time.
+    /// Returns the major and minor keys (coarse and fine hashes) of known crashes that reproduce
+    /// each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.crashes.keys().copied().collect()
     }
 
-    /// Returns the size in bytes of the smallest input that earlier calls have examined in full, by
-    /// the major key of its group of crashes.
+    /// Returns the size in bytes of the smallest input for which earlier calls have made a full
+    /// crash record, by the major key (hash that identifies a bug) of its group.
     pub(super) fn least_sizes(&self) -> HashMap<Key, u64> {
         self.least.clone()
     }
 
     /// Marks a content, given by its hash, as run and, if `leaks` is true, as searched for memory
     /// leaks. Returns true if the caller has to run it: it was not marked before, or not as
-    /// searched for leaks although `leaks` is true ([`mark_as_run`]). Else returns false.
+    /// searched for leaks although `leaks` is true ([`mark_as_run`]). Otherwise returns false.
     pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {
         mark_as_run(&mut self.contents, content, leaks)
     }
 
     /// Converts the result of an examined input to two things: the classified run, which is to be
-    /// counted and stored (`None` if the input passed), and the line for the journal of triage.
+    /// counted and stored (`None` if the input passed), and the line for the journal of triage
+    /// (record of the inputs run).
     pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
@@ -183,10 +187,10 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Counts the finding `what` of an examined input in its group. Stores the input if its minor
-    /// key is new, among the first 16 of the group, or if it is a crash smaller than all stored
-    /// inputs of the group. If an earlier run of the input (in `answer`) has crashed in a group
-    /// that is not known, stores that crash first, as a flaky one. Returns the stored entry of
-    /// `what`, else `None`. After an error the call may be repeated.
+    /// key (finer hash of crashes) is new, among the first 16 of the group, or if it is a crash
+    /// smaller than all stored inputs of the group. If an earlier run of the input (in `answer`)
+    /// has crashed in an unknown group, first stores its crash as a flaky one. Returns the stored
+    /// entry of `what`; `None` if the input is not stored. After an error the call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,
@@ -218,9 +222,10 @@ impl<'a> ContentRegistry<'a> {
             .map(drop)
     }
 
-    /// Appends `line`, about an examined input, to the journal of triage, and counts the input as a
-    /// run. It is called after the finding is stored: if the call of ddfuzz is killed in between,
-    /// the next call runs the input again and stores it in the same place.
+    /// Appends `line`, about an examined input, to the journal of triage (record of the inputs
+    /// run), and counts the input as a run. It is called after the finding is stored: if the call
+    /// of ddfuzz is killed in between, the next call runs the input again and stores it in the same
+    /// place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;
         self.campaign.checkpoint.next += 1;
@@ -235,8 +240,8 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Saves the watch's counts of runs and syncs the journal of triage. `ended`: whether the call
-    /// of ddfuzz is complete, which is then recorded.
+    /// Saves the watch's counts of runs and syncs the journal of triage (record of the inputs run).
+    /// `ended`: whether also to record that the call of ddfuzz is complete.
     pub(super) fn save(&mut self, ended: bool) -> Result<(), StoreError> {
         self.journal.sync()?;
         match ended {

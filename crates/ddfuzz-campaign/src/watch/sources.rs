@@ -35,14 +35,14 @@ pub(super) struct SettledFile {
 #[derive(Default)]
 pub(super) struct SearchResult {
     /// Files that have not changed since the last search and were not queued before, in the order
-    /// of the sources, and within a source in that of their names.
+    /// of the sources; files of one source are sorted by name.
     pub(super) settled: Vec<SettledFile>,
     /// Files of the watched fuzzer that are new or have changed since the last search, and so may
     /// still be written to.
     pub(super) moving: Vec<PathBuf>,
     /// Notes to the user on paths that do not exist or cannot be searched, each once.
     pub(super) notes: Vec<String>,
-    /// Number of existing paths that could not be searched, about each of which `notes` has a note.
+    /// Number of existing paths that could not be searched; `notes` has a note about each.
     pub(super) unread: u64,
 }
 
@@ -62,18 +62,19 @@ impl SearchResult {
 pub(super) struct Sources {
     /// Files and directories that are searched again and again.
     paths: Vec<PathBuf>,
-    /// Files that the watched fuzzer has said it wrote, each with its number in that order.
+    /// Files that the watched fuzzer has reported as written, each with its number in the order of
+    /// the first reports.
     announced: HashMap<PathBuf, usize>,
-    /// The announced files that may still change, by number. A file is added again whenever it is
-    /// announced, since it may have another content.
+    /// Files that the watched fuzzer has reported as written and that may still change, by number.
+    /// A file is added again whenever it is reported again, since its content may have changed.
     expected: BTreeMap<usize, PathBuf>,
     /// The output directory of the watch, whose files are ignored.
     out: PathBuf,
     /// Files that may still be written to, because the last search found them new or changed; each
     /// with its stamp (metadata) at the time of that search.
     waiting: HashMap<PathBuf, FileStamp>,
-    /// Files that were put into the queue of files to run, each with its stamp (metadata) at that
-    /// time.
+    /// Files that were put into the queue of files to run, each with its stamp (metadata) when it
+    /// was queued.
     taken: HashMap<PathBuf, FileStamp>,
     /// Paths about which the user has got a note, so that no path gets a second one.
     noted: HashSet<PathBuf>,
@@ -95,8 +96,8 @@ impl Sources {
         }
     }
 
-    /// Adds `files`, which the watched fuzzer has said it wrote, to those that the next searches
-    /// look for.
+    /// Makes the next searches also look for `files`, which the watched fuzzer has reported as
+    /// written.
     pub(super) fn add(&mut self, files: Vec<PathBuf>) {
         for path in files.iter().map(|file| folder::absolute(file)) {
             let next = self.announced.len();
@@ -179,8 +180,8 @@ impl Sources {
         found
     }
 
-    /// Adds to `found` the files that the watched fuzzer has said it wrote and that may still
-    /// change, in the order in which it named them first. Drops those of them that no longer exist.
+    /// Adds to `found` the files that the watched fuzzer has reported as written and that may still
+    /// change, in the order of the first reports. Forgets files that no longer exist.
     fn find_expected(&mut self, found: &mut Inputs) {
         self.expected.retain(|_, path| path.exists());
         for path in self.expected.values() {
@@ -189,10 +190,10 @@ impl Sources {
         }
     }
 
-    /// Returns true if a file is to be ignored, because its name begins with a dot, as those of a
-    /// fuzzer's temporary files do. Returns false for all other files, and always for a path that
-    /// the user names, for a file that the fuzzer has announced, and for one that is named like a
-    /// crash file.
+    /// Returns true if a file is to be ignored, because its name begins with a dot (such as a
+    /// fuzzer's temporary file). Returns false for all other files, and always for a path that the
+    /// user names, for a file that the fuzzer has reported as written, and for a file that is named
+    /// like a crash file.
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -207,7 +208,8 @@ impl Sources {
 pub(super) struct FileQueue {
     sources: Sources,
     max_len: u64,
-    /// Whether leaks are looked for with all files; if false, only with those named after a leak.
+    /// Whether leaks are looked for in runs of all files; if false, only in runs of files whose
+    /// names say that they show a leak.
     leaks: bool,
     files: VecDeque<SettledFile>,
     /// Files that the watched fuzzer reports as hangs. They are run when no other files wait, since
@@ -286,10 +288,11 @@ impl FileQueue {
         self.open.len() as u64
     }
 
-    /// Returns the number of the task whose result is to be committed (counted and stored) next, if
-    /// its result has come, else `None`. `is_examined`: returns true for the numbers of tasks with
-    /// a result. Results are committed in the order of the tasks. Only those of files that the
-    /// watched fuzzer reports as hangs come late, and other results do not wait for them.
+    /// Returns the number of the task (file to run) whose result is to be committed (counted and
+    /// stored) next; `None` if its result has not come. `is_examined`: returns true for the numbers
+    /// of tasks with a result. Results are committed in the order of the tasks. Only results of
+    /// files that the watched fuzzer reports as hangs come late, and other results do not wait for
+    /// them.
     pub(super) fn due(&self, is_examined: impl Fn(&u64) -> bool) -> Option<u64> {
         let mut is_first = true;
         for (at, is_hang) in &self.open {
@@ -351,9 +354,9 @@ impl FileQueue {
     }
 
     /// Reads the next queued file whose content was not run before, and marks the content as run.
-    /// `None` if there is none. `with_hangs`: whether files reported as hangs are read, too, after
-    /// all others. The user is told of files that cannot be read. A file that has changed meanwhile
-    /// is left to the next search.
+    /// `None` if no file is ready. `with_hangs`: whether files that the watched fuzzer reports as
+    /// hangs are read, too, after all others. The user is told of files that cannot be read. A file
+    /// that has changed meanwhile is left to the next search.
     fn read_next(
         &mut self,
         with_hangs: bool,
@@ -419,7 +422,7 @@ mod tests {
     /// Test helper for the order in which a watch commits results: makes a task for each element of
     /// `hangs` (true: its file is reported as a hang), and lets results arrive in the order `come`
     /// (numbers of tasks). Returns for each arrival the numbers of the tasks that can be committed
-    /// then.
+    /// after it.
     fn committed(hangs: &[bool], come: &[u64]) -> Vec<Vec<u64>> {
         let root = std::env::temp_dir();
         let mut queue = FileQueue::new(Sources::new(&[], &root), 1, false);

@@ -1,4 +1,4 @@
-//! Whether runs of one utility over their time limit hang or are only slow.
+//! Tells which runs of one utility over their time limit hang, and which are only slow.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, TimeLimit, start};
 use ddfuzz_triage::{Crash, Key, Subject};
 
-/// A run that exceeds its time limit is repeated within a limit this many times as long; if it
-/// exceeds that one, too, it is a hang.
+/// A run that exceeds its time limit is repeated with a limit this many times as long; if it
+/// exceeds the longer limit, too, it is a hang.
 const HANG_FACTOR: u32 = 10;
 /// Time between two checks whether the user has stopped, during a run with a longer time limit.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -19,12 +19,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// limit to tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
 /// If this many runs that exceeded the time limit at one position in the program have ended within
-/// a longer limit, later runs that exceed it there count as slow, and are not repeated.
+/// a longer limit, later runs that exceed it at the same position count as slow, and are not
+/// repeated.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
-/// What is known of one utility's runs over their time limit, by their position in the program:
-/// which are hangs, and which are only slow. It is updated in the order of the runs, and kept for
-/// the next calls of ddfuzz, so that results do not depend on chance.
+/// What is known of one utility's runs over their time limit, by the position in the program where
+/// they were stopped: which are hangs, and which are only slow. It is updated in the order of the
+/// runs, and kept for the next calls of ddfuzz, so that results do not depend on chance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::study) struct Hangs {
     places: BTreeMap<Key, HangSite>,
@@ -34,8 +35,8 @@ pub(in crate::study) struct Hangs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct HangSite {
-    /// Whether some run that was stopped at this position in the program also exceeded a longer
-    /// limit, so that all runs stopped there count as hangs.
+    /// Whether a run that was stopped at this position in the program also exceeded a longer limit,
+    /// so that all runs stopped at this position count as hangs.
     is_real: bool,
     /// Number of runs stopped at this position in the program that ended by themselves within a
     /// longer limit, and so were only slow.
@@ -45,10 +46,10 @@ struct HangSite {
 impl Hangs {
     /// Decides whether a run of `input` that exceeded its time limit hangs (true) or is only slow
     /// (false). It hangs if an earlier run that was stopped at the same position in the program,
-    /// which `crash` records, was found to hang. Else `subject` is run again with a longer limit,
-    /// and the result is recorded for the position; if enough runs were repeated already, or the
-    /// program cannot be started, the run counts as slow. `None`, and nothing recorded, if `stop`
-    /// ends the longer run.
+    /// which `crash` records, was found to hang. Otherwise runs `subject` again with a longer
+    /// limit, and records the result for the position; but if enough runs were repeated already, or
+    /// the program cannot be started, the run counts as slow. `None`, and nothing recorded, if
+    /// `stop` ends the longer run.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],

@@ -1,4 +1,5 @@
-//! Tests of runs over their time limit, and of chunks that are made again.
+//! Tests of runs over their time limit, and of chunks (results of successive runs) that are made
+//! again.
 
 use super::hangs::outlasts;
 use super::*;
@@ -22,8 +23,8 @@ fn nobody_waits_for_the_answer_who_has_been_stopped() {
     assert!(began.elapsed() < limits.cpu);
 }
 
-/// An executor whose runs all end by SIGSEGV, and which reports once that a run of it differed from
-/// a new process.
+/// An executor whose runs all end by SIGSEGV, and which reports once that one of its runs differed
+/// from the same run in a new process.
 struct Doubtful {
     corrected: Vec<(Vec<u8>, Run)>,
 }
@@ -47,7 +48,7 @@ impl Executor for Doubtful {
 }
 
 /// Returns a chunk of `runs` runs that all crash. The worker has made it twice, since its executor
-/// reported after the first time that a run differed from one in a new process.
+/// reported after the first time that a run differed from the same run in a new process.
 fn chunk_of_crashes(runs: u64) -> Chunk {
     let invocation = Invocation {
         channel: Channel::Plain,

@@ -1,6 +1,6 @@
 //! Utilities that a study does not run, because they could harm the machine or send data to others.
 //!
-//! The sandbox contains harmful programs that this list misses. Interpreters that read programs on
+//! The sandbox restrains harmful programs that this list misses. Interpreters that read programs on
 //! stdin (`sh`, `perl`, `python3`, `awk`) are not denied: random characters are hardly ever a
 //! program that does anything, and the published studies ran them, too.
 
@@ -15,27 +15,27 @@ const WRAPPERS: [&str; 11] = [
     "xargs",
 ];
 
-/// Prefixes of names by which Debian's alternatives tell apart programs of the same name in several
+/// Prefixes with which Debian's alternatives distinguish programs of the same name in several
 /// packages.
 const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
-/// Suffixes of names by which Debian's alternatives tell apart programs of the same name in several
+/// Suffixes with which Debian's alternatives distinguish programs of the same name in several
 /// packages.
 const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".openbsd"];
 
 /// Harmless utilities that are links to a denied program, each with the name of that program.
 const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
 
-/// Returns the reason not to run the utility `utility` (a name or a path): it is a link to
-/// `program`, which could do harm. `None` if it may be run. `words`: the utility's arguments, and
-/// all options that may be added.
+/// Returns the reason not to run the utility `utility` (a name or a path), which is a link to
+/// `program`: the reason why `program` could do harm. `None` if the utility may be run. `words`:
+/// the utility's arguments, and all options that may be added.
 pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
     let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
     reason(program, words).filter(|_| !is_harmless)
 }
 
-/// Returns the reason not to run the utility `utility` (a name or a path): by its name or its
-/// arguments it could do harm. `None` if it may be run. `args`: its arguments, and all options that
-/// may be added.
+/// Returns the reason not to run the utility `utility` (a name or a path): its name or its
+/// arguments show that it could do harm. `None` if it may be run. `args`: its arguments, and all
+/// options that may be added.
 pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
     let name = base(utility);
     if let Some(why) = by_name(name) {

@@ -1,5 +1,5 @@
 //! File extensions that a utility may expect of its input file, for utilities in no list: those
-//! that its desktop entry and its man page mention.
+//! that the utility's desktop entry and man page mention.
 //!
 //! This is the only file that uses `flate2` (man pages are compressed).
 
@@ -122,7 +122,7 @@ fn without_fonts(line: &str) -> String {
 }
 
 /// Returns the extension of a word, without the dot and in lower case, if the word looks like a
-/// file name; else `None`.
+/// file name; otherwise `None`.
 fn extension(word: &str) -> Option<String> {
     let word = word.trim_end_matches(['.', '!', '?', '*', '/']);
     // Paths of the system, hosts and addresses say nothing about what is read.
@@ -179,7 +179,7 @@ fn of_desktop_entries(program: &Path) -> Vec<String> {
 }
 
 /// Returns the extension that a line `WEIGHT:TYPE:*.EXT` of the MIME database gives for its file
-/// type; `None` if the type is none of `types`.
+/// type; `None` if the type is not one of `types`.
 fn of_glob(line: &str, types: &HashSet<String>) -> Option<String> {
     let mut fields = line.split(':').skip(1);
     let kind = fields.next()?;

@@ -39,7 +39,7 @@ pub struct Installed {
 }
 
 /// Finds the executable of a utility by path or name, and returns its path; names are searched in
-/// [`PATH`], then in `/usr/sbin` and `/sbin`. `None` if there is none.
+/// [`PATH`], then in `/usr/sbin` and `/sbin`. `None` if no executable is found.
 pub fn find(utility: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata()
@@ -200,16 +200,17 @@ fn in_one_of(file: &Path, folders: &[&str]) -> bool {
 }
 
 /// Returns true if a line of one of dpkg's file lists is the path of a file in one of the
-/// directories of programs, else false. It compares bytes, because that is fast: there are a
-/// hundred thousand lines, and most are not.
+/// directories of programs, otherwise false. It compares bytes, because this is fast: the lists
+/// have a hundred thousand lines, and most of them are no such path.
 fn is_command(line: &[u8]) -> bool {
     let folder = line.rsplitn(2, |byte| *byte == b'/').nth(1);
     let mut folders = PATH.iter().chain(&SYSTEM_PATH);
     folders.any(|one| folder == Some(one.as_bytes()))
 }
 
-/// Returns `path` with the links in its directories resolved; its own name stays. So two names of a
-/// file are equal where `/bin` is a link to `/usr/bin`, of which packages may name either.
+/// Returns `path` with the links in its directories resolved, and its file name unchanged. So two
+/// paths of one file become equal where `/bin` is a link to `/usr/bin`, and packages may use
+/// either.
 fn merged(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => folder
