@@ -517,16 +517,20 @@ impl RestBudget {
     /// Returns notes that tell the user how many entries are not minimized because no time was
     /// left: hangs and memory blow-ups, and crashes that were found only during minimizations.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let [slow, slipped] = self.refused.each_ref().map(HashSet::len);
+        let [slow, slipped] = &self.refused;
+        let slipped = slipped.len();
         let are = |count: usize| if count == 1 { "is" } else { "are" };
         let mut notes = Vec::new();
-        if slow > 0 {
-            notes.push(format!(
-                "{} {} not minimized: that would take longer than a fifth of the fuzzing; \
-                 --budget-time gives each its own time, and --resume goes on",
-                counted(slow as u64, "hang"),
-                are(slow)
-            ));
+        for (kind, noun) in [(Kind::Hang, "hang"), (Kind::Oom, "out-of-memory failure")] {
+            let count = slow.iter().filter(|id| id.kind() == kind).count();
+            if count > 0 {
+                notes.push(format!(
+                    "{} {} not minimized: that would take longer than a fifth of the fuzzing; \
+                     --budget-time gives each its own time, and --resume goes on",
+                    counted(count as u64, noun),
+                    are(count)
+                ));
+            }
         }
         if slipped > 0 {
             notes.push(format!(
