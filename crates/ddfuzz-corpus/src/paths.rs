@@ -17,9 +17,9 @@ pub struct CleanPaths {
     root: PathBuf,
 }
 
-/// A record on disk of the names of the files that cleanups have written to the folder of kept
-/// files: the last cleanup, and one that was about to replace its files. If the folder holds any
-/// other file, it is not replaced.
+/// Record on disk of the names of the files that the last cleanup has written to the folder of kept
+/// files, and of those that a killed cleanup was about to write there. The folder is replaced only
+/// if the names of its files are exactly the names of one of these two cleanups.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<Vec<OsText>>,
@@ -128,8 +128,8 @@ impl CleanPaths {
         self.root.join("clean.manifest")
     }
 
-    /// Returns true if `folder` may be replaced: it does not exist, is empty, or contains only
-    /// files that an earlier cleanup of this output directory has written.
+    /// Returns true if `folder` may be replaced: it does not exist, is empty, or contains exactly
+    /// the files (by name) that an earlier cleanup of this output directory has written.
     pub fn may_replace(&self, folder: &Path) -> Result<bool, FileError> {
         let names = names_below(folder)?;
         let known = self.read();

@@ -7,9 +7,8 @@
 //! Each input is run three times, the first time with randomized addresses. An aspect that varies
 //! between the runs of an input (because of a process id, the time or an address) does not count
 //! for that input; an aspect that cannot be observed counts for no input. A [`Behaviour`] lists
-//! both. Where nothing can be observed of the reads, as of an entry function that is given its
-//! input in memory, each input is a class by itself: most programs end and write alike on many
-//! inputs.
+//! both. If the reads cannot be observed at all, because an entry function gets the input in
+//! memory, each input is a class by itself: most programs end and write alike on many inputs.
 
 mod measure;
 
@@ -238,8 +237,8 @@ struct SmallestInput {
     files: u64,
 }
 
-/// The behaviour classes of a corpus, each with its smallest input; of several inputs of that size,
-/// the one with the least hash. Memory grows with the number of classes, not with that of inputs.
+/// The behaviour classes of a corpus, each with its smallest input; of several inputs of the least
+/// size, the one with the least hash. Memory grows with the number of classes, not of inputs.
 #[derive(Default)]
 pub struct Classes {
     classes: HashMap<ClassId, SmallestInput>,

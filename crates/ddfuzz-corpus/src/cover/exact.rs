@@ -1,4 +1,5 @@
-//! Lower bounds of the least cover, and the exact search by branch and bound ([`solve`]).
+//! Lower bounds of the least cover, and the exact search by branch and bound ([`solve`]). A cover
+//! is a set of columns (inputs) that covers all rows (features).
 //!
 //! In memory ([`bound`]): Lagrangian relaxation. Each row has a price of at least 0. The relaxed
 //! problem pays the price of each row once, and takes each column whose rows are worth more than it
@@ -84,10 +85,10 @@ impl Search {
     }
 
     /// Finds a set cover of a matrix that cannot be reduced or divided further, and a lower bound
-    /// of the weight (total cost) of any cover. Computes bounds by Lagrangian relaxation, then
-    /// decides columns by them, or tries a column with and without (branches). `upper`: only covers
-    /// that weigh less are searched for. `depth`: how many times the search has fixed columns or
-    /// branched so far.
+    /// of the weight (total cost) of any cover. Computes bounds by Lagrangian relaxation. Then
+    /// decides by them which columns (inputs) are in or out, or branches: searches covers with and
+    /// without a column. `upper`: only covers that weigh less are searched for. `depth`: how many
+    /// times the search has fixed columns or branched so far.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -222,9 +223,9 @@ impl Search {
     }
 }
 
-/// What is known of the columns (inputs) of a matrix, by their reduced costs (cost minus the prices
-/// of the rows), about covers that are better than the best known one: columns that each of them
-/// contains, and columns that none contains.
+/// What the reduced costs of columns (cost of an input minus the prices of its features) show of
+/// all covers that are better than the best known one: columns that each such cover contains, and
+/// columns that none contains.
 enum FixedColumns {
     /// No cover can weigh less (cost less in total) than the best known one.
     Nothing,
@@ -240,8 +241,8 @@ enum FixedColumns {
 pub(super) struct Steps(pub u64);
 
 impl Steps {
-    /// Subtracts `steps` from the remaining steps; if fewer remained, leaves none and returns
-    /// false.
+    /// Subtracts `steps` from the remaining steps, and returns true; if fewer remained, leaves 0
+    /// and returns false.
     pub fn take(&mut self, steps: usize) -> bool {
         let enough = self.0 >= steps as u64;
         self.0 = self.0.saturating_sub(steps as u64);
@@ -301,8 +302,9 @@ impl RowPrices {
         parts.div_ceil(self.scale as u64)
     }
 
-    /// Returns prices to start from for the rows of a matrix: the last known price of a row, or its
-    /// share of the cost of the column that is cheapest per row.
+    /// Returns a price to start from for each row (feature) of a matrix: its last known price, or
+    /// else the least share that a column (input) gives it, if each column divides its cost equally
+    /// among its rows.
     fn start(&self, matrix: &Matrix) -> Vec<i64> {
         let share = |column: &u32| {
             let rows = matrix.rows_of(*column as usize).len() as i64;
@@ -502,9 +504,9 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies the price of each row (feature) by a factor. It is the least one of the columns
-    /// (inputs) that cover the row: the column's cost, divided by the sum of the prices of all its
-    /// rows. The prices of a column's rows then add up to at most the column's cost.
+    /// Multiplies the price of each row (feature) by a factor: the least of the factors that the
+    /// columns (inputs) covering the row permit. A column permits its cost divided by the sum of
+    /// the prices of all its rows, so that these prices then add up to at most the column's cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

@@ -42,7 +42,7 @@ pub(super) struct Survey {
     /// For each row (feature), the number of the smallest input that reaches it.
     pub first: Vec<u32>,
     /// Number and size of the inputs that a simple merge would keep: in order of size, each input
-    /// that reaches a feature no earlier one does.
+    /// that reaches a feature which no earlier input reaches.
     pub by_size: Amount,
 }
 
@@ -513,8 +513,8 @@ impl Matrix {
     }
 }
 
-/// A matrix that is completely in memory, to be read by the same interface ([`Columns`]) as one in
-/// files; reading never fails.
+/// A matrix that is completely in memory, to be read by the same interface ([`Columns`]) as an
+/// instance that is read from files; reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

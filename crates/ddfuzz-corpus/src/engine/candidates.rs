@@ -87,7 +87,7 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// Returns how many times a content is run again that failed in its first run: as often as
+    /// Returns how many times a content that failed in its first run is run again: as often as
     /// other contents, but at least once, because reruns show which features it reaches.
     fn of_recovered(&self) -> u32 {
         self.repeats.max(2) - 1

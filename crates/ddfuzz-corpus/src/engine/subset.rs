@@ -28,7 +28,7 @@ impl Engine<'_> {
     /// Chooses inputs that reach all features of the corpus, adds them to `kept`, and trims them;
     /// without a subset, adds every input that does not fail, untrimmed. Returns the numbers of all
     /// inputs that do not fail; `None` if results depend on earlier runs in the same process, so
-    /// that each run needs a separate one.
+    /// that each run needs a separate process.
     pub(super) fn cover(
         &self,
         contents: &mut Contents,
@@ -166,8 +166,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Creates the record of a kept file, that of the input with the number `item`: features and
-    /// CPU time are those of its reruns `again`, if there were any, else of its first run. If a
+    /// Creates the record of a kept file from the input with the number `item`. Its features and
+    /// CPU time are those of the reruns `again`, or of the first run if there were no reruns. If a
     /// subset of the corpus is chosen, the record also has the content. Fails if the file was
     /// removed or changed since it was run.
     fn keep(
@@ -193,9 +193,10 @@ impl Engine<'_> {
         Ok(kept)
     }
 
-    /// Trims the kept files in `kept`, whose records then hold the trimmed contents, if the user
-    /// asked for it. Returns the hashes of all contents as they were before a round of trimming;
-    /// crashes of their candidates are known by these. Empty without trimming.
+    /// Trims the kept files in `kept` if the user asked for it; their records then hold the trimmed
+    /// contents. Returns the hashes of all contents that were trimmed, as they were before a round
+    /// of trimming (stored crashes of their candidates refer to these hashes). Empty without
+    /// trimming.
     fn trim(
         &self,
         kept: &mut KeptSet,
@@ -266,7 +267,8 @@ struct Reasons {
     only_here: u64,
     /// Number of features that no other kept file reaches.
     private: u64,
-    /// Features of code that runs once per process which no other kept file is known to reach.
+    /// Number of features that belong to code which runs once per process, and that no other kept
+    /// file is known to reach.
     once_per_process: u64,
     /// Number of flaky features (reached in some runs only) that the file is kept for.
     sometimes: u64,
@@ -347,7 +349,7 @@ pub(super) struct KeptFile {
     /// it further; it is not trimmed for the same features again. `None` if there was no such
     /// round.
     pub settled_for: Option<Features>,
-    /// What runs in the rounds of trimming have shown of the contents that the file had.
+    /// What runs in fresh processes have shown of the file's candidates in all rounds of trimming.
     pub known: Arc<Mutex<KnownRuns>>,
 }
 
@@ -387,8 +389,8 @@ impl KeptFile {
         }
     }
 
-    /// Returns the bytes that the kept file has at present, which trimming may have made fewer; an
-    /// empty slice if they are not held in memory.
+    /// Returns the current content of the kept file, after trimming if it was trimmed; an empty
+    /// slice if the content is not held in memory.
     pub fn text(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }
@@ -408,10 +410,9 @@ pub(super) struct KeptSet {
     /// Number of files that are kept because they are among those that most often reach flaky
     /// features; some may be needed for other features, too.
     pub flaky_files: u64,
-    /// Features that any run of any input reached, of the corpus or the `--onto` corpus.
+    /// Features that any run of any input of the corpus or the `--onto` corpus reached.
     pub seen: Features,
-    /// Features among those that must be reached that belong to code which runs only once in a
-    /// process.
+    /// Those of the features to be reached that belong to code which runs only once in a process.
     pub once_per_process: Features,
     /// The set cover by which the kept files were chosen; its weight and lower bound are reported.
     /// `None` if no subset is chosen.
@@ -426,8 +427,9 @@ pub(super) struct KeptSet {
 }
 
 impl KeptSet {
-    /// Returns true if the runs of the cleanup have shown no flaky coverage in the corpus: each input
-    /// has reached the same features in each run, but for those of code that runs once per process.
+    /// Returns true if the runs of the cleanup have shown no flaky coverage in the corpus: each
+    /// input has reached the same features in each run, except those of code that runs once per
+    /// process.
     pub fn is_steady(&self) -> bool {
         let steady = self.universe.as_ref();
         let flaky = steady.map(|steady| self.seen.less(steady).less(&self.covered));
@@ -506,10 +508,10 @@ impl<'a> Reserve<'a> {
         Ok(paths.collect::<Result<_, _>>()?)
     }
 
-    /// Returns inputs that must be added to the files `kept` so that these reach each stack depth
-    /// which the corpus reaches. For each depth that no kept file has, it is the smallest input
-    /// with this depth. A kept file that was trimmed does not count, since its depth may have
-    /// changed. If the depth of any input is unknown, returns all inputs that are not kept.
+    /// Returns the numbers of inputs to add to the files `kept`, so that they reach all stack
+    /// depths of the corpus: for each depth that no kept file has, the smallest input with this
+    /// depth. A kept file that was trimmed does not count, since its depth may have changed. If the
+    /// depth of any input is unknown, returns all inputs that are not kept.
     pub fn of_each_stack_depth(&self, kept: &[KeptFile]) -> Result<Vec<usize>, CleanError> {
         let excluded = self.excluded(kept);
         let (mut features, mut of_excluded) = (Vec::new(), Vec::with_capacity(excluded.len()));

@@ -333,8 +333,9 @@ impl Inputs for SelectedContents<'_> {
 
 impl Contents {
     /// Runs the contents with the indices `numbers` `times` more times, each time in other
-    /// processes and in another order, and returns the results of all their runs, the first
-    /// included. Reruns that are in the journal are not repeated. `None` if the user stopped it.
+    /// processes and in another order, and returns the results of all their runs, including the
+    /// first. Reruns that are in the journal are not repeated. `None` if the user stopped the
+    /// cleanup.
     pub fn repeat(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -367,8 +368,9 @@ impl Contents {
     }
 
     /// Runs the contents `numbers` again, as their rerun with the number `round`, and records these
-    /// runs in the journal; contents whose rerun is in the journal already are left out. Stores in
-    /// `all` why a content could not be read. Returns false if the user stopped it, and else true.
+    /// runs in the journal; contents whose rerun is in the journal already are left out. For a
+    /// content that could not be read, stores the reason in `all`. Returns false if the user
+    /// stopped the cleanup, and else true.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,

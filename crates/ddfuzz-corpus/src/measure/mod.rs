@@ -113,7 +113,7 @@ pub struct FileCounts {
     pub unread: Excluded,
     /// Files that were removed after they were listed.
     pub vanished: Excluded,
-    /// Entries of the listed directories that are no inputs, and directories that could not be
+    /// Entries of the listed directories that are not inputs, and directories that could not be
     /// listed.
     pub listing: ListingReport,
 }
@@ -137,7 +137,7 @@ pub struct MeasureProgress {
 }
 
 /// Why listing, reading or running the inputs of a corpus failed. Earlier results are in the
-/// journal. Unreadable files are no error.
+/// journal. Unreadable files are not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// A path of the corpus, as given on the command line, cannot be listed.

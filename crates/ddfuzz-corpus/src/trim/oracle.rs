@@ -141,8 +141,8 @@ impl From<&CoverageRecord> for TrimCondition {
 /// Number of times that an original file is run, in fresh processes, before it is trimmed: all runs
 /// must exit with the same status and reach the required features.
 const ORIGINAL_RUNS: usize = 2;
-/// Before the candidates of an original file are run in a process that they share, the file itself
-/// is run there this many times; the first of these runs only initializes the process.
+/// Number of times that the original file is run in the process that its candidates will share,
+/// before any of them is run; the first of these runs only initializes the process.
 const PREFILTER_RUNS: usize = 4;
 
 /// Maps runs of a target to outcomes, for one file at a time.
@@ -174,7 +174,8 @@ pub struct CoverageOracle {
 /// Which candidates need no run in a fresh process, because a run of the quick executor, whose runs
 /// may share a process, decides them: all, those that lack certain features, or none.
 enum Prefilter {
-    /// The quick executor decides everything, since each of its runs has a separate process.
+    /// The quick executor decides about every candidate, since each of its runs has a separate
+    /// process.
     Whole,
     /// The quick executor rejects candidates that do not reach the contained features; others are
     /// run in a fresh process.
@@ -302,8 +303,8 @@ impl CoverageOracle {
 
     /// Runs the original `input` by the quick executor, whose runs may share a process, to learn
     /// which of the required features are seen there. A candidate that lacks one of these is then
-    /// rejected without a run in a fresh process. If a run of the original does not end as it
-    /// should, the quick executor decides nothing for this file.
+    /// rejected without a run in a fresh process. If a run of the original has another exit status
+    /// than required, or reports no coverage, the quick executor decides nothing for this file.
     pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
         if matches!(self.prefilter, Prefilter::Whole) {
             return Ok(());
