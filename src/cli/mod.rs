@@ -278,7 +278,7 @@ pub struct CompletedWords {
     /// The words of the command line, with `--` inserted before the target program if it was
     /// missing and the command line has only one meaning with it.
     pub words: Vec<OsString>,
-    /// Hint that `--` seems to be missing; `None` if it is not, or was inserted.
+    /// Hint that `--` seems to be missing; `None` if it is not missing, or was inserted.
     pub hint: Option<String>,
 }
 

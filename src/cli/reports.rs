@@ -39,8 +39,8 @@ pub const MARKDOWN: Mark = ("<!-- ddfuzz -->", 16);
 /// Text at the beginning of an HTML page by which ddfuzz recognizes its own page.
 pub const HTML: Mark = ("<!-- ddfuzz -->", 64);
 /// Text that a SARIF report of ddfuzz contains. It may be anywhere in the file: JSON members are
-/// sorted by name, so the tool's name comes after all results. Since files of others may contain
-/// the text, too, [`is_own_sarif`] checks that it is in its place.
+/// sorted by name, so the tool's name comes after all results. Since files of other programs may
+/// contain the text, too, [`is_own_sarif`] checks that it is the name of the tool.
 const SARIF: Mark = ("\"name\": \"ddfuzz\"", usize::MAX);
 /// Text at the beginning of a JUnit report by which ddfuzz recognizes its own report.
 const JUNIT: Mark = ("<testsuites name=\"ddfuzz\"", 128);
@@ -116,8 +116,8 @@ pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Re
     atomic::rewrite(&place, text.as_bytes()).map_err(|error| unwritten_report(file, error))
 }
 
-/// Creates a failure for a report that cannot be written to `file`, with what to do next where its
-/// directory is the reason.
+/// Creates a failure for a report that cannot be written to `file`. If the file's directory is the
+/// reason, a hint says what to do.
 pub fn unwritten_report(file: &Path, error: FileError) -> Failure {
     match error.io().kind() {
         ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
@@ -173,7 +173,8 @@ pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
     String::from_utf8_lossy(begin).contains(mark)
 }
 
-/// Returns true if ddfuzz has written this SARIF report: it is the tool of each run in it.
+/// Returns true if ddfuzz has written this SARIF report: each run in the report names it as its
+/// tool. Else false.
 fn is_own_sarif(report: &[u8]) -> bool {
     let Ok(report) = serde_json::from_slice::<serde_json::Value>(report) else {
         return false;

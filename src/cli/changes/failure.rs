@@ -110,8 +110,8 @@ const STALE_TEST: &str = "the test leaves files behind that change later tests: 
      seldom has another outcome";
 
 /// Returns a hint for users by the way in which the build or test of a version has ended, such as
-/// by a time limit; it is for builds and tests that print no reason. `what` says in words how it
-/// ended. `None` if there is no hint for that.
+/// by a time limit; it is for builds and tests that print no reason. `what` says in words how the
+/// build or test ended. `None` if there is no hint for this way.
 fn hint_by_end(what: &str) -> Option<&'static str> {
     match what {
         "the test ended with timeout" => Some(

@@ -45,8 +45,9 @@ impl Files {
         self.folder.join(name)
     }
 
-    /// Fails if the folder `changes` holds files that are not ddfuzz's: a file has the name of one
-    /// that a search writes, and there is neither a lock file nor a log of an earlier search.
+    /// Fails if the folder `changes` may contain files that ddfuzz has not written: a file has the
+    /// name of one that a search writes, and there is neither a lock file nor a log of an earlier
+    /// search.
     fn check_free(&self) -> Result<(), Failure> {
         let is_there = |name: &&str| std::fs::symlink_metadata(self.named(name)).is_ok();
         let names = ["lock", "work", "log.jsonl"].into_iter().chain(RESULTS);
@@ -62,7 +63,8 @@ impl Files {
         }
     }
 
-    /// Removes the result of an earlier search, so that it never stands beside the log of another.
+    /// Removes the result of an earlier search, so that it never stands beside the log of another
+    /// search.
     pub fn remove_results(&self) -> Result<(), Failure> {
         for name in RESULTS {
             let path = self.named(name);
@@ -278,9 +280,9 @@ struct Opened {
     line: Option<Vec<Commit>>,
 }
 
-/// Makes both versions available in a private repository below the folder `work`, and returns it.
-/// Warns if the commits between the versions cannot be used, and if submodules or Git LFS files
-/// change.
+/// Makes both versions available in a private repository below the folder `work`; returns the
+/// repository, with the commits of the versions. Warns if the commits between the versions cannot
+/// be used, and if submodules or Git LFS files change.
 fn open(
     args: &ChangesArgs,
     subject: &Subject,
@@ -370,8 +372,8 @@ fn are_of_one_commit(changes: &[ChangeRecord]) -> bool {
     first.any(|it| changes.iter().all(|change| names(change, &it.commit)))
 }
 
-/// Paths of the patch files that a search for changes has written; a patch that its result does not
-/// have is `None`.
+/// Paths of the patch files that a search for changes has written; `None` for a patch that the
+/// search's result does not have.
 #[derive(Default)]
 struct Patches {
     cause: Option<PathBuf>,

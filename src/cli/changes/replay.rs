@@ -89,8 +89,8 @@ fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Fail
 }
 
 /// Converts an error of a replay to a failure. If the lines of the log lead to no result, the
-/// failure says that the search had none or the log was changed; advice about the test would be
-/// wrong there.
+/// failure says that the search had no result or that the log was changed, and gives no advice
+/// about the test.
 fn of_replay(error: ChangesError, path: &Path) -> Failure {
     let failure = match &error {
         ChangesError::Alternating { .. }
@@ -170,8 +170,8 @@ struct Proven {
 }
 
 /// Builds and tests the version with all changes in the result of a log of `ddfuzz changes`, and
-/// what its claim (minimality) rests on. Prints whether the claim holds, and returns the exit code
-/// that says so.
+/// the versions on which the result's claim (minimality) rests. Prints whether the claim holds, and
+/// returns the exit code that says so.
 pub fn verify(
     path: &Path,
     log: &Log,

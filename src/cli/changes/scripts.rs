@@ -1,5 +1,5 @@
-//! Programs and scripts outside of the versions that the commands of build and test name: another
-//! content of one of them makes another search.
+//! Programs and scripts outside of the versions that the commands of build and test name. If the
+//! content of one of them changes, the search counts as another one.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ const INTERPRETERS: [&str; 12] = [
 
 /// Finds the programs and scripts that the shell commands `lines` name by an absolute path, or by a
 /// path in the home directory. Returns their paths with the hashes of their contents, sorted.
-/// Relative paths are left out, since they name files of the version, and so are other kinds of
-/// files, which the command may write itself.
+/// Leaves out relative paths, since they name files of the version, and files of other kinds, which
+/// a command may write itself.
 pub(super) fn named_scripts<'a>(
     lines: impl Iterator<Item = &'a str>,
 ) -> Vec<(OsText, ContentHash)> {

@@ -28,9 +28,9 @@ pub(super) fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, F
 }
 
 /// Returns true if the log of a search ends with checks of which at least one has failed, and else
-/// false. The old version did not pass, or the new version or the result did not fail, or a version
-/// that had passed failed when it was tested again. Such a search ended with an error, and a later
-/// call does not continue it, because the user may have removed the cause.
+/// false. A check fails if the old version does not pass, if the new version or the result does not
+/// fail, or if a version that had passed fails when it is tested again. Such a search ended with an
+/// error, and a later call does not continue it, because the user may have removed the cause.
 pub(super) fn is_refuted(log: &Log) -> bool {
     let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
         Line::Check(check) => Some(check),

@@ -57,16 +57,16 @@ pub(super) struct Subject {
     conditions: Conditions,
 }
 
-/// The conditions under which versions are built and tested. The command line gives them; what it
-/// does not give are the conditions under which the crash of `--group` was found.
+/// The conditions under which versions are built and tested: those on the command line, and for all
+/// others those under which the crash of `--group` was found.
 struct Conditions {
     /// Environment variables to set; if a name occurs twice, the later value counts.
     env: Vec<(OsString, OsString)>,
-    /// The exit status of the program that counts as a crash.
+    /// Exit status of the program that counts as a crash; `None` if no status does.
     crash_exit: Option<i32>,
-    /// Limit on the CPU time of a test; `None` if it is learned.
+    /// Limit on the CPU time of a test; `None` if it is derived from tests of both versions.
     time: Option<Duration>,
-    /// Limit on the memory of each process; `None` for that of the machine.
+    /// Limit on the memory of each process, in bytes; `None` stands for the memory of the machine.
     memory: Option<u64>,
 }
 
@@ -198,9 +198,9 @@ impl Versions {
         }
     }
 
-    /// Returns true if the user has modified files that the new version does not contain: the new
-    /// version is the commit that is checked out, and tracked files differ from it. Else false, and
-    /// always for directories.
+    /// Returns true if the new version lacks modifications that the user has made: the new version
+    /// is the commit that is checked out, and tracked files differ from it. Else false, and always
+    /// for directories.
     pub fn are_without_modifications(&self) -> bool {
         let Versions::Revisions { folder, new, .. } = self else {
             return false;
@@ -209,8 +209,8 @@ impl Versions {
         commit(new) == commit("HEAD") && is_modified(folder).unwrap_or(false)
     }
 
-    /// Returns the path of `program` relative to the working tree of the repository, or to the one
-    /// of the two compared directories, that contains it. `None` if none contains it.
+    /// Returns the path of `program` relative to the working tree (of the repository) or the
+    /// compared directory that contains it. `None` if none contains it.
     fn inside(&self, program: &Path) -> Option<PathBuf> {
         let tops: Vec<&Path> = match self {
             Versions::Revisions { folder, .. } => {

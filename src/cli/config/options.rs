@@ -55,8 +55,8 @@ pub struct SettingsMerger<'a> {
 }
 
 impl SettingsMerger<'_> {
-    /// Checks all settings of the file. Fails at the first that no command accepts; the error names
-    /// its line and the most similar known name.
+    /// Checks all settings of the file. Fails at the first setting that no command accepts; the
+    /// error names the setting's line and the most similar known name.
     pub fn check(&self, settings: &[Setting]) -> Result<(), Failure> {
         for setting in settings {
             let Value::Table(inner) = &setting.value else {
@@ -336,8 +336,8 @@ fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, Strin
     }
 }
 
-/// Converts the setting `target`, a list, to a program and its arguments; fails if it is empty or
-/// an element is no text. A program without a slash is searched in PATH.
+/// Converts the setting `target`, a list, to a program and its arguments; fails if the list is
+/// empty or an element is not a text. A program without a slash is searched in PATH.
 fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String> {
     let mut program = Vec::new();
     for word in words {
@@ -369,7 +369,7 @@ fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String>
 }
 
 /// Checks with clap that the option `arg` accepts the words `options`. The error says why it does
-/// not.
+/// not accept them.
 fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
     let alone = arg
         .clone()

@@ -329,9 +329,9 @@ pub(super) fn check_baseline_test(
     })
 }
 
-/// Creates the failure that says that with `--invert` the passing input `shown` (its path) does not
-/// behave as it must. `what`: how the input behaves. `must`: how the input has to behave. Both are
-/// words for the message.
+/// Creates the failure for a search with `--invert` whose passing input, at the path `shown`, does
+/// not behave as it must. `what`: how the input behaves. `must`: how the input has to behave. Both
+/// are words for the message.
 fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
     let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)

@@ -286,7 +286,7 @@ pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
     search(task, args.search, output)
 }
 
-/// The printed result lists at most this many positions at which its two inputs differ.
+/// Maximum number of positions at which the two inputs of the result differ that are printed.
 const PLACES: usize = 8;
 
 fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {

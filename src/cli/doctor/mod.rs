@@ -66,14 +66,14 @@ pub struct WayReport {
     /// Runs per second of a short campaign by this way of execution, of all workers together;
     /// `None` if the way does not work.
     pub runs_per_s: Option<f64>,
-    /// Number of runs of which `runs_per_s` is computed; `None` if the way does not work. Run times
-    /// of different inputs differ, so that the rate of few runs says little.
+    /// Number of runs from which `runs_per_s` is computed; `None` if the way does not work. Run
+    /// times of different inputs differ, so that the rate of few runs says little.
     pub measured_runs: Option<u64>,
     /// How many of the campaign's runs reached the time limit, those of its warm-up included; `None`
     /// if the way does not work.
     pub measured_hangs: Option<u64>,
-    /// For the way `snapshot`, which makes many runs in one process: how many runs that process
-    /// refused, and why. `None` for all other ways, and if `snapshot` does not work.
+    /// For the way `snapshot`, which makes many runs in one process: how many runs could not be
+    /// made in this process, and why. `None` for all other ways, and if `snapshot` does not work.
     pub refusals: Option<Refusals>,
 }
 
@@ -209,9 +209,9 @@ struct MeasuredRate {
     hangs: u64,
 }
 
-/// Returns true if at least two of `runs` runs reached the time limit (`hangs` did), and at least
-/// every second one. The rate then follows from the time limit, and measuring longer would not
-/// change it.
+/// Returns true if at least two of `runs` runs, and at least half of them, reached the time limit
+/// (`hangs` did). The rate then follows from the time limit, and measuring longer would not change
+/// it.
 fn mostly_hang(hangs: u64, runs: u64) -> bool {
     hangs >= 2 && 2 * hangs >= runs
 }

@@ -102,8 +102,8 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Reads the minimization log at `path`; returns it and its first line. Fails if the file is empty,
-/// if its first line shows that it is no such log, or if a later line is malformed. In the last
-/// case the exit code is `damaged`.
+/// if its first line is not that of a minimization log, or if a later line is malformed. In the
+/// last case the exit code is `damaged`.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let is_damaged = matches!(error, LogError::Malformed { line: 2.., .. });
