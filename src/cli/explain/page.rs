@@ -63,8 +63,8 @@ fn whole_text(text: &str) -> String {
     format!("<pre class=\"story\" tabindex=\"0\">{text}</pre>")
 }
 
-/// Returns true if the HTML page `page` of an explanation contains exactly the text `text` of it;
-/// else false.
+/// Returns true if the explanation on the HTML page `page`, as plain text, is exactly `text`; else
+/// false.
 pub fn shows(page: &[u8], text: &[u8]) -> bool {
     let (page, text) = (str::from_utf8(page), str::from_utf8(text));
     page.is_ok_and(|page| text.is_ok_and(|text| page.contains(&whole_text(text))))

@@ -19,16 +19,16 @@ use crate::exec::without_symbols;
 use crate::files::regular;
 use crate::report::{EndedBy, size};
 
-/// A libFuzzer process that a signal has ended without a failing input is started again at most
-/// this many times.
+/// Maximum number of times in a campaign that a libFuzzer process is started again after a signal
+/// has ended it without a failing input.
 const MAX_KILLED: u32 = 10;
 
-/// The campaign gives up after this many crashes in a row on inputs that cannot be removed from the
-/// corpus.
+/// Number of crashes in a row, on inputs that cannot be removed from the corpus, after which the
+/// campaign gives up.
 const MAX_FUTILE_CRASHES: u32 = 5;
 
-/// When the campaign has stopped, or its time is over, a libFuzzer process is killed if it has not
-/// ended within this wall time.
+/// Maximum wall time for a libFuzzer process to end after the campaign has stopped or its time is
+/// over; then the process is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prefixes of libFuzzer's file names for failing inputs.
@@ -171,7 +171,8 @@ impl LibFuzzers {
         }
     }
 
-    /// Returns true if at least one libFuzzer process was running when that was last checked.
+    /// Returns true if at least one libFuzzer process was running when the processes were last
+    /// checked.
     pub fn is_running(&self) -> bool {
         self.running.iter().any(Option::is_some)
     }
@@ -255,9 +256,9 @@ impl LibFuzzers {
     }
 
     /// Handles the end `end` of the libFuzzer process number `at`, which has written no failing
-    /// input. If a signal ended it, as the system sends one when memory is short, starts it again
-    /// and returns the new process. Returns `None` if it ended with success, or if no process is to
-    /// be started again. In all other cases fails.
+    /// input. If a signal ended the process (the system sends one when memory is short), starts it
+    /// again and returns the new process. Returns `None` if the process ended with success, or if
+    /// no process is to be started again. In all other cases fails.
     fn ended_without_finding(
         &mut self,
         at: usize,
