@@ -158,8 +158,8 @@ impl HtmlArgs {
     /// file, nor one of the `reports` that the same call writes.
     ///
     /// # Errors
-    /// When the file exists and was not written by ddfuzz, its directory is missing, or it is also
-    /// that of a report.
+    /// When the file exists and was not written by ddfuzz, its directory is missing, or one of the
+    /// `reports` is written to the same file.
     pub fn check(&self, out: &Path, reports: &ReportArgs, output: &Output) -> Result<(), Failure> {
         let Some(file) = self.file(out) else {
             return Ok(());
@@ -228,8 +228,8 @@ impl LivePage {
     }
 
     /// Stops the thread that keeps the HTML page current, writes the last version of the page, and
-    /// prints its path. If the page cannot be written, prints a warning: the result of a call is
-    /// not lost with its page.
+    /// prints its path. If the page cannot be written, only prints a warning, so that the result of
+    /// the command is not lost.
     pub fn finish(mut self, output: &Output) {
         self.stop();
         match write_page(&self.file, &self.out) {
@@ -255,8 +255,8 @@ impl Drop for LivePage {
     }
 }
 
-/// Waits until the time `pause` is over, or the flag in `stop` is set, which tells the thread that
-/// writes the HTML page to end. Returns true if the flag is set, and false if the time is over.
+/// Waits until the time `pause` is over, or until the flag in `stop` is set, which ends the thread
+/// that writes the HTML page. Returns true if the flag is set, and false if the time is over.
 fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
     let (stop, changed) = stop;
     let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);

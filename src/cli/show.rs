@@ -169,9 +169,9 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
     Ok(all)
 }
 
-/// Prints a warning for each group in an output directory that has no complete input, and so is in
-/// no list of groups. `done`: what the command does with other groups, as a word like `shown`. Also
-/// prints a warning for each file `minimized` that has lost its content.
+/// Prints a warning for each group in an output directory that has no complete input, and therefore
+/// is missing in lists of groups. `done`: what the command does with other groups, as a word like
+/// `shown`. Also prints a warning for each file `minimized` that has lost its content.
 pub fn warn_of_incomplete(reader: &Reader, done: &str, output: &Output) -> Result<(), StoreError> {
     for group in reader.incomplete_groups()? {
         output.say(&incomplete_group(reader.root(), &group, done));

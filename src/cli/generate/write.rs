@@ -18,7 +18,7 @@ use crate::report::size;
 
 /// Maximum number of bytes of a generated input that are written at once.
 const BLOCK: usize = 64 << 10;
-/// Longest time between two looks at the stop flag while ddfuzz waits after a character.
+/// Longest time between two checks of the stop flag while ddfuzz waits after a character.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,

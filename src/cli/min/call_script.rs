@@ -248,8 +248,8 @@ impl CallFiles {
     }
 
     /// Returns the environment variables with which an earlier, interrupted minimization of the
-    /// command line began, as its logs record them; those of this process may differ now. `None` if
-    /// there is no log.
+    /// command line began, as its logs record them; those of this process may be different. `None`
+    /// if no log records them.
     pub(super) fn logged_env(&self) -> Option<Vec<(OsString, OsString)>> {
         let logs = self.existing().into_iter().chain([self.log.clone()]);
         let starts = logs.filter_map(|path| Log::read_start(&path));
@@ -287,7 +287,7 @@ impl CallFiles {
     }
 
     /// Fails if files of an earlier minimization of a command line exist: its script, or a log of a
-    /// part. If `resume` is true, they may exist, unless there is only the script and no log.
+    /// part. If `resume` is true, fails only if there is the script but no log.
     pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
         let existing = self.existing();
         if resume && self.has_logs() {

@@ -1,5 +1,5 @@
-//! Runs one minimization: of a crash into an output directory, or of a crash or by a test into a
-//! file.
+//! Runs one minimization: of a crash, with the result in an output directory; or of a crash or by
+//! an interestingness test, with the result in a file.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -227,12 +227,12 @@ impl FileJob<'_> {
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The result file while a minimization runs. It is given each better input, and written at most
-/// ten times per second; what it misses meanwhile is in the log.
+/// ten times per second; better inputs that are not written are in the log.
 struct ResultFile<'a> {
     path: &'a Path,
-    /// Time of the last write; `None` before the first.
+    /// Time of the last write of the result file; `None` before the first write.
     written: Option<Instant>,
-    /// The best input if it is not written to the result file yet; else `None`.
+    /// The best input so far, if it is not written to the result file yet; else `None`.
     pending: Option<Vec<u8>>,
 }
 

@@ -108,8 +108,8 @@ pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     done
 }
 
-/// Minimizes the input file by a crash or an interestingness test, or all groups if it is an output
-/// directory; prints the result.
+/// Minimizes the input file, by its crash or an interestingness test, or all groups if it is an
+/// output directory; prints the result.
 fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     if args.grammar.is_some() && args.search != "full" {
         let message = format!("--grammar does not work with --search {}", args.search);
@@ -345,7 +345,8 @@ impl MinArgs {
         Ok(Some(files))
     }
 
-    /// With `--force`, removes the files of an earlier result and of its command line.
+    /// With `--force`, removes the files of an earlier result, and the script and the logs of an
+    /// earlier minimization of the command line.
     fn clear_by_force(
         &self,
         place: &ResultPlace,
@@ -415,8 +416,8 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// How often the original input is examined, with up to three runs each time, before it counts as
-/// not crashing; a flaky crash may not occur at once.
+/// Maximum number of examinations, each of up to three runs, of the original input before it counts
+/// as not crashing; a flaky crash may not occur at once.
 const EXAMINED: u32 = 7;
 
 /// Runs the original input before its minimization begins, and returns its crash. Fails if none of

@@ -1,4 +1,4 @@
-//! Plans a study: which utilities are run, and how many runs each gets.
+//! Plans a study: which utilities (system programs) are run, and how many runs each gets.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ impl RevisitArgs {
         limits
     }
 
-    /// Returns what these options ask a study for, as calls that resume it read it.
+    /// Converts these options to the record of what a study is asked for; calls that resume the
+    /// study read this record.
     fn asked(&self) -> StudyRequest {
         StudyRequest {
             freeze_start: self.freeze_start,
@@ -109,7 +110,7 @@ fn tell_invalid_lines(list: &List, output: &Output) {
     }
 }
 
-/// A message names this many utilities as examples.
+/// Number of utilities (fuzzed system programs) that a message names as examples.
 const NAMED_UTILITIES: usize = 5;
 
 /// Fails if none of the selected utilities (`planned`) can be run. With `--shard` it never fails,

@@ -263,8 +263,8 @@ fn settings(
 impl RunArgs {
     /// If the campaign has ended well (`ended_well`; else does nothing), explains its crash groups
     /// (with `--explain`), then writes the last version of its HTML page and stops the thread that
-    /// keeps the page current. What fails gives only a warning, so that the campaign's result is
-    /// not lost; the only error is that the user stops ddfuzz.
+    /// keeps the page current. Prints failures as warnings only, so that the campaign's result is
+    /// not lost; returns an error only if the user stops ddfuzz.
     fn explain_and_finish(
         &self,
         page: Option<LivePage>,
@@ -441,8 +441,9 @@ impl RunArgs {
         recorded_target(&self.out, &self.target)
     }
 
-    /// Returns the target that the command line names. With `--resume`, those limits that it does
-    /// not give are those of the campaign in the output directory, if that is on the same target.
+    /// Returns the target that the command line names. With `--resume`, limits that the command
+    /// line does not give are those of the campaign in the output directory, if it is on the same
+    /// target.
     pub(in crate::cli) fn named_target(&self) -> Result<Target, Failure> {
         let mut named = self.target.target()?;
         let reader = self.resume.then(|| Reader::open(&self.out).ok()).flatten();

@@ -54,7 +54,8 @@ struct TriageState {
     directory: Option<TriageDirectory>,
     states: Vec<FileState>,
     done: u64,
-    /// Whether the user stopped before the smallest input of each crash variant was examined.
+    /// Whether the user stopped the triage before the smallest input of each crash variant (pair of
+    /// major and minor key) was examined.
     is_unsettled: bool,
 }
 
@@ -138,9 +139,9 @@ impl TriageJob<'_> {
     }
 
     /// Prints a warning if runs of several workers have disturbed each other. To find out, runs
-    /// some inputs several times, one run after the other; they have been disturbed if one crashes
-    /// in all of them. These inputs are flaky, or did not crash although the names of their files
-    /// say so; if no input has crashed, one more is tried.
+    /// some inputs again, several times each and one run after the other: if one of them crashes in
+    /// all of its runs, it was disturbed before. The inputs are flaky, or did not crash although
+    /// the names of their files say so; if no input has crashed, one more is tried.
     fn warn_of_disturbance(&self, progress: &TriageState, output: &Output) -> Result<(), Failure> {
         if self.jobs < 2 || self.found.inputs.len() < 2 {
             return Ok(());
@@ -276,7 +277,7 @@ impl TriageState {
     /// Adds an input that was examined (run several times) to the outcomes of the triage and, with
     /// an output directory, to the triage journal. `at` is the index of its file in `files`,
     /// `input` its hash. Its crash is stored in the output directory if it is the first one with
-    /// these major and minor keys, if it is flaky, or if `anyway` is true. If one run of the input
+    /// its major and minor key, if it is flaky, or if `anyway` is true. If one run of the input
     /// crashed with other keys, that crash is stored, too, as flaky, unless its major key is that
     /// of a steady crash or of a group in the directory.
     fn examined(

@@ -261,7 +261,7 @@ fn tell_explanations(result: &mut TriageResult, out: &Path) -> Result<(), Failur
     Ok(())
 }
 
-/// Marks those crash groups in the result of the triage as known that the user listed (`--known`).
+/// Marks the crash groups in the result of the triage that the user listed (`--known`) as known.
 fn mute(result: &mut TriageResult, known: &KnownGroups) {
     for group in &mut result.groups {
         let mut stables = group.stables.iter().map(|text| text.parse().ok());
@@ -330,10 +330,10 @@ fn exit(result: &TriageResult) -> Exit {
 /// compared.
 pub struct Against {
     had: BaselineGroups,
-    /// The groups of the output directory given with `--against`, with which the groups of a triage
-    /// are compared.
+    /// The crashes that represent the groups of the output directory given with `--against`.
     crashes: Vec<Crash>,
-    /// The campaigns of the other output directory, which record the targets of these crashes.
+    /// The campaigns of the output directory given with `--against`, which record the targets on
+    /// which its crashes were found.
     campaigns: CampaignFile,
 }
 
@@ -375,8 +375,8 @@ impl Against {
         }
     }
 
-    /// Tells how the other output directory knows `group`: by the same major key, or by the same
-    /// function names; `None` if the directory does not have the group.
+    /// Tells how the output directory of `--against` knows `group`: by the same major key, or by
+    /// the same function names; `None` if the directory does not have the group.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {
             return Some(SameBy::Key);
@@ -406,9 +406,9 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// Returns the groups of the other output directory that runs of the target `now` under
-    /// `conditions` cannot judge, since they would not show the crash: for example a bug that only
-    /// another sanitizer reports, or a crash by an input that came through another channel.
+    /// Returns the groups of the output directory of `--against` that runs of the target `now`
+    /// under `conditions` cannot judge, since they would not show the crash: for example a bug that
+    /// only another sanitizer reports, or a crash by an input that came through another channel.
     fn cannot_tell(&self, conditions: &Conditions, now: &Target) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {

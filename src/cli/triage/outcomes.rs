@@ -24,7 +24,7 @@ pub struct Outcome {
     /// Index of a second crash variant, which is flaky: the input crashed with the keys of that
     /// variant in one of its runs. `None` if all its crashes had the same keys.
     pub once: Option<usize>,
-    /// Whether memory leaks were looked for.
+    /// Whether memory leaks were looked for in a run of the input.
     pub leaks: bool,
 }
 
@@ -105,8 +105,8 @@ impl TriageOutcomes {
         }
     }
 
-    /// Returns true if a line of the triage journal records a run of this target, in the current
-    /// format.
+    /// Returns true if a line of the triage journal records a run of the target whose outcomes are
+    /// collected, in the current format.
     pub fn is_of_target(&self, line: &Triaged) -> bool {
         line.v == Triaged::VERSION && line.target == self.target
     }
@@ -153,8 +153,8 @@ impl TriageOutcomes {
         outcome.is_some_and(|outcome| outcome.variant.is_some())
     }
 
-    /// Returns the major and minor keys of all crash variants whose crashes occur in each run (are
-    /// not flaky).
+    /// Returns the major and minor keys of all crash variants that are not flaky, that is, whose
+    /// crashes occur in each run.
     pub fn steady_variants(&self) -> impl Iterator<Item = (Key, Key)> {
         let steady = self.variants.iter().map(|variant| &variant.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
@@ -171,8 +171,8 @@ impl TriageOutcomes {
         self.majors.len() as u64
     }
 
-    /// Adds an input of `size` bytes whose single run crashed with the keys `major` and `minor`,
-    /// which were examined before with another input. `ended`: how the run ended. Returns the
+    /// Adds an input of `size` bytes whose single run crashed with the keys `major` and `minor`;
+    /// another input with these keys was examined before. `ended`: how the run ended. Returns the
     /// input's line for the triage journal.
     pub fn known_variant(
         &mut self,

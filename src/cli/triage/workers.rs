@@ -43,7 +43,7 @@ pub enum WorkerResult {
         bytes: Vec<u8>,
         /// Length in bytes of the input that was examined.
         size: u64,
-        /// Whether memory leaks were looked for.
+        /// Whether memory leaks were looked for in a run of the input.
         leaks: bool,
         examined: Examined,
     },
