@@ -227,8 +227,8 @@ pub fn advice_where_incomplete(group: &IncompleteGroup) -> String {
 }
 
 /// Returns all groups of a kind (crash, hang, out of memory, flaky), the most severe first, and
-/// then by major key, each with the data of the crash that represents it; groups without a complete
-/// crash are left out.
+/// then by major key (hash that identifies the bug), each with the data of the crash that
+/// represents it; groups without a complete crash are left out.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
     let builds = reader.campaigns()?.last_builds();
     let checks = reader.last_checks();

@@ -140,11 +140,12 @@ impl<'a> Commit<'a> {
         })
     }
 
-    /// Makes the record of a group (given by kind and major key) that was fixed in the commit
-    /// `fixed` and fails again in this commit. The record suggests a `ddfuzz changes` command that
-    /// searches the commits after `fixed` for the change that made the group fail; its output
-    /// directory below `out` is used for this group only. Returns `None` if this commit does not
-    /// descend from `fixed`: it may be older than the fix, or on another branch.
+    /// Makes the record of a group (given by kind of failure and major key, the hash that
+    /// identifies the bug) that was fixed in the commit `fixed` and fails again in this commit. The
+    /// record suggests a `ddfuzz changes` command that searches the commits after `fixed` for the
+    /// change that made the group fail; its output directory below `out` is used for this group
+    /// only. Returns `None` if this commit does not descend from `fixed`: it may be older than the
+    /// fix, or on another branch.
     fn came_back(&self, out: &Path, group: (Kind, &str), fixed: &str) -> Option<CameBack> {
         let ((kind, major), now) = (group, &self.id);
         if !is_ancestor(&self.top, fixed, now) {

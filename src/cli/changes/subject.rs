@@ -491,7 +491,8 @@ fn no_program(program: Option<&Path>) -> Failure {
 }
 
 /// Returns true if `expect`, the value of `--expect`, names this crash: by its class, or by at
-/// least four first digits of its stable or major key.
+/// least four first hex digits of its stable key (hash of function names) or major key (hash of
+/// stack frames).
 pub(super) fn is_expected(expect: &str, failure: &HeldFailure) -> bool {
     let digits = expect
         .strip_prefix("stable:")

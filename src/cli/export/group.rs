@@ -1,4 +1,5 @@
-//! Finds the group to export, by hex digits of its major key or by a path.
+//! Finds the group to export, by hex digits of its major key (the hash that identifies a bug) or by
+//! a path.
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +21,9 @@ pub(in crate::cli) struct ChosenGroup {
 }
 
 /// Opens the output directory `out`, and finds the crash group that `name` names: either by at
-/// least four hex digits with which its major key begins, or by a path that belongs to the group.
-/// If `name` can be read as both, the digits count. Fails if `name` names no group, or several.
+/// least four hex digits with which its major key (hash that identifies the bug) begins, or by a
+/// path that belongs to the group. If `name` can be read as both, the digits count. Fails if `name`
+/// names no group, or several.
 pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -38,7 +40,8 @@ pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGro
     Ok((reader, chosen))
 }
 
-/// Returns true if the major key of a group in the output directory `out` begins with `digits`.
+/// Returns true if the output directory `out` has a group whose major key (hash that identifies the
+/// bug) begins with `digits`.
 fn names_group(out: &Path, digits: &str) -> bool {
     let groups = Reader::open(out).and_then(|reader| reader.groups_named(digits));
     groups.is_ok_and(|groups| !groups.is_empty())
@@ -162,7 +165,8 @@ fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     Ok((reader, chosen))
 }
 
-/// The groups of crashes of an output directory, in the order of their major keys.
+/// The groups of crashes of an output directory, in the order of their major keys (the hashes that
+/// identify bugs).
 pub(in crate::cli) struct AllGroups {
     pub(in crate::cli) complete: Vec<ChosenGroup>,
     /// Major keys (12 hex digits) of the groups without a complete input, each with the error that
@@ -235,7 +239,8 @@ impl ChosenGroup {
         }
     }
 
-    /// Returns the first digits of the group's major key, by which users name it.
+    /// Returns the first digits of the group's major key (hash that identifies the bug), by which
+    /// users name the group.
     pub(in crate::cli) fn major(&self) -> String {
         self.group.record.major.short()
     }

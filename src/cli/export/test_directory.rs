@@ -35,7 +35,7 @@ pub(super) struct WrittenTests {
 /// A group for which no test could be made, with the reason.
 #[derive(Serialize)]
 struct LeftOut {
-    /// Major key of the group, 12 hex digits.
+    /// Major key of the group (the hash that identifies the bug), as 12 hex digits.
     major: String,
     /// Why no test could be made: the message of the error.
     why: String,

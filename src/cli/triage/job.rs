@@ -55,7 +55,7 @@ struct TriageState {
     states: Vec<FileState>,
     done: u64,
     /// Whether the user stopped the triage before the smallest input of each crash variant (pair of
-    /// major and minor key) was examined.
+    /// major and minor key, the coarse and fine hash of a crash) was examined.
     is_unsettled: bool,
 }
 
@@ -277,9 +277,9 @@ impl TriageState {
     /// Adds an input that was examined (run several times) to the outcomes of the triage and, with
     /// an output directory, to the triage journal. `at` is the index of its file in `files`,
     /// `input` its hash. Its crash is stored in the output directory if it is the first one with
-    /// its major and minor key, if it is flaky, or if `anyway` is true. If one run of the input
-    /// crashed with other keys, that crash is stored, too, as flaky, unless its major key is that
-    /// of a steady crash or of a group in the directory.
+    /// its major and minor key (coarse and fine hash of a crash), if it is flaky, or if `anyway` is
+    /// true. If one run of the input crashed with other keys, that crash is stored, too, as flaky,
+    /// unless its major key is that of a steady crash or of a group in the directory.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),
@@ -451,8 +451,8 @@ impl TriageDirectory {
         Ok(())
     }
 
-    /// Returns true if the output directory has a group of crashes or of flaky crashes with this
-    /// major key.
+    /// Returns true if the output directory has a group of crashes or of flaky crashes with the
+    /// major key `major` (hash that identifies the bug).
     pub fn has_group(&self, major: Key) -> bool {
         let has = |kind| self.store.reader().group(kind, &major.short());
         Kind::ALL

@@ -375,8 +375,9 @@ impl Against {
         }
     }
 
-    /// Tells how the output directory of `--against` knows `group`: by the same major key, or by
-    /// the same function names; `None` if the directory does not have the group.
+    /// Tells how the output directory of `--against` knows `group`: by the same major key (hash of
+    /// stack frames), or by the same function names; `None` if the directory does not have the
+    /// group.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {
             return Some(SameBy::Key);

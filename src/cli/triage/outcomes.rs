@@ -18,8 +18,8 @@ pub struct Outcome {
     pub ended: Ended,
     pub hits: u32,
     pub tries: u32,
-    /// Index of the crash variant (pair of major and minor key) to which the input's crash belongs;
-    /// `None` if it did not crash.
+    /// Index of the crash variant (pair of major and minor key, the coarse and fine hash of a
+    /// crash) to which the input's crash belongs; `None` if it did not crash.
     pub variant: Option<usize>,
     /// Index of a second crash variant, which is flaky: the input crashed with the keys of that
     /// variant in one of its runs. `None` if all its crashes had the same keys.
@@ -50,11 +50,12 @@ impl Outcome {
     }
 }
 
-/// Maximum number of crash variants (pairs of major and minor key) whose stack traces are kept in
-/// memory.
+/// Maximum number of crash variants (pairs of major and minor key, the coarse and fine hash of a
+/// crash) whose stack traces are kept in memory.
 const TRACED: usize = 1000;
 
-/// A crash variant: all crashes of a triage with the same major and minor key.
+/// A crash variant: all crashes of a triage with the same major and minor key (coarse and fine hash
+/// of a crash).
 pub struct Variant {
     /// Record of one crash of this variant, as a line of the triage journal has it.
     pub line: CrashLine,
@@ -79,7 +80,7 @@ pub enum FileState {
 pub type Least = BTreeMap<usize, (u64, usize)>;
 
 /// The outcomes of all distinct inputs of a triage, by the hash of their content, and the crash
-/// variants (pairs of major and minor key) among them.
+/// variants (pairs of major and minor key, the coarse and fine hash of a crash) among them.
 pub struct TriageOutcomes {
     target: ContentHash,
     outcomes: HashMap<ContentHash, Outcome>,
@@ -153,15 +154,16 @@ impl TriageOutcomes {
         outcome.is_some_and(|outcome| outcome.variant.is_some())
     }
 
-    /// Returns the major and minor keys of all crash variants that are not flaky, that is, whose
-    /// crashes occur in each run.
+    /// Returns the major and minor keys (coarse and fine hashes of crashes) of all crash variants
+    /// that are not flaky, that is, whose crashes occur in each run.
     pub fn steady_variants(&self) -> impl Iterator<Item = (Key, Key)> {
         let steady = self.variants.iter().map(|variant| &variant.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
         steady.map(|line| (line.major, line.minor))
     }
 
-    /// Returns true if an input has shown a crash with the major key of `crash` that is not flaky.
+    /// Returns true if some input has shown a crash that is not flaky and has the same major key
+    /// (hash that identifies the bug) as `crash`.
     pub fn has_steady(&self, crash: &Crash) -> bool {
         let place = (Kind::of_class(&crash.class), crash.keys.major);
         self.majors.contains(&place)
@@ -199,7 +201,8 @@ impl TriageOutcomes {
 
     /// Adds an input that was examined: run several times, and its crash, if any, symbolized.
     /// Returns its line for the triage journal, and whether it is the first input with its major
-    /// and minor key. `leaks`: whether memory leaks were looked for.
+    /// and minor key (coarse and fine hash of the crash). `leaks`: whether memory leaks were looked
+    /// for.
     pub fn add(
         &mut self,
         (input, size): (ContentHash, u64),
@@ -240,8 +243,8 @@ impl TriageOutcomes {
         }
     }
 
-    /// Returns the smallest input file of each crash variant (pair of major and minor key);
-    /// `states` are the states of all input files.
+    /// Returns the smallest input file of each crash variant (pair of major and minor key, the
+    /// coarse and fine hash of a crash); `states` are the states of all input files.
     pub fn least(&self, states: &[FileState]) -> Least {
         let mut least = Least::new();
         for (at, state) in states.iter().enumerate() {
@@ -256,8 +259,8 @@ impl TriageOutcomes {
         least
     }
 
-    /// Builds the groups of crashes of the input files, one for each kind of failure and major key,
-    /// sorted by kind, severity, and number of files.
+    /// Builds the groups of crashes of the input files, one for each kind of failure and major key
+    /// (hash that identifies the bug), sorted by kind, severity, and number of files.
     pub fn groups(&self, files: &[Input], states: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         for state in states {
@@ -301,8 +304,9 @@ impl TriageOutcomes {
         groups
     }
 
-    /// Returns the number of distinct inputs of each group (kind and major key), counting those of
-    /// this call and those of earlier calls in the journal.
+    /// Returns the number of distinct inputs of each group, which is given by the kind of failure
+    /// and the major key (hash that identifies the bug). Counts inputs of this call, and those of
+    /// earlier calls in the journal.
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
         let mut seen: BTreeMap<(Kind, Key), HashSet<ContentHash>> = BTreeMap::new();
         for (input, outcome) in &self.outcomes {

@@ -262,7 +262,8 @@ impl Statuses {
     }
 
     /// Returns the `key=value` line for a finished minimization of a group. If the group has
-    /// several minimized crashes, the line contains the minor key, which tells them apart.
+    /// several minimized crashes, the line contains the minor key (finer hash of crashes), which
+    /// tells them apart.
     pub fn minimized(&mut self, group: &GroupView) -> String {
         self.named.insert((group.kind, group.major));
         let claim = group.claim_word().map(|word| word.replace(' ', "-"));

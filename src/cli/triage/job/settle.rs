@@ -17,10 +17,10 @@ use crate::store::{CrashLine, Kind};
 use crate::triage::{Keys, Triager, keys};
 
 /// An input to examine (to run several times, and to symbolize its crash), since it is the smallest
-/// one of a crash variant (pair of major and minor key).
+/// one of a crash variant (pair of major and minor key, the coarse and fine hash of a crash).
 struct SettleTask {
-    /// Index of the crash variant (pair of major and minor key) of which the input is the smallest
-    /// one.
+    /// Index of the crash variant (pair of coarse and fine hash of a crash) of which the input is
+    /// the smallest one.
     variant: usize,
     /// Index of the file with the input to examine.
     at: usize,
@@ -33,8 +33,8 @@ struct SettleTask {
 /// has changed or is gone.
 type SettleResult = Option<(Vec<u8>, Examined)>;
 
-/// For each crash variant (pair of major and minor key), the files whose inputs show it, the
-/// smallest first.
+/// For each crash variant (pair of major and minor key, the coarse and fine hash of a crash), the
+/// files whose inputs show it, the smallest first.
 #[derive(Default)]
 struct SmallestFiles {
     /// For each variant, by its index: the size in bytes and the index of each of its files,
@@ -52,9 +52,9 @@ impl SmallestFiles {
         all
     }
 
-    /// Puts the file with the index `at` into the list of a crash variant (pair of major and minor
-    /// key): the one in which its input has crashed, according to `progress`. Returns the index of
-    /// that variant; `None` if the input did not crash.
+    /// Puts the file with the index `at` into the list of a crash variant (pair of coarse and fine
+    /// hash of a crash): the one in which its input has crashed, according to `progress`. Returns
+    /// the index of that variant; `None` if the input did not crash.
     fn add(&mut self, progress: &TriageState, at: usize) -> Option<usize> {
         let (_, outcome) = progress.outcomes.outcome(&progress.states[at])?;
         let files = self.files.entry(outcome.variant?).or_default();
@@ -79,10 +79,11 @@ impl SmallestFiles {
 }
 
 impl TriageJob<'_> {
-    /// Replaces the stored crash of each pair of major and minor key by the crash of the smallest
-    /// input with this pair, so that the result does not depend on which worker thread was first.
-    /// If that input turns out to be flaky or to cause another crash, it is recorded under what it
-    /// shows now, and the next larger input with the pair is examined.
+    /// Replaces the stored crash of each crash variant (pair of major and minor key, the coarse and
+    /// fine hash of a crash) by the crash of the smallest input of this variant, so that the result
+    /// does not depend on which worker thread was first. If that input turns out to be flaky or to
+    /// cause another crash, it is recorded under what it shows now, and the next larger input of
+    /// the variant is examined.
     pub(super) fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut files = SmallestFiles::of(progress);
         let mut open: BTreeSet<usize> = files.files.keys().copied().collect();
