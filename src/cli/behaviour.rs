@@ -13,8 +13,7 @@ use crate::report::text::shell_word;
 
 /// Input of a trial run: a short text that most programs that read text accept.
 const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
-/// A warning about the target is derived from the runs of a campaign only if there are at least
-/// this many.
+/// Minimum number of runs of a campaign from which a warning about the target is derived.
 const MIN_RUNS: u64 = 200;
 
 /// How the target behaved in two trial runs, one on an empty input and one on a short text.

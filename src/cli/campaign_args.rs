@@ -215,7 +215,7 @@ fn none(paths: &[PathBuf], left_out: SkippedSeeds, max_len: u64) -> Failure {
     }
 }
 
-/// Formats how many seeds were read, and how many files were skipped for which reason.
+/// Formats how many seeds were read, and how many files were skipped, by the reason.
 fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
     let mut text = size::counted(count, "seed");
     for (files, why) in [

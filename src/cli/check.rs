@@ -113,8 +113,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(report(&args, checked, not_run, target, output))
 }
 
-/// Fails if an option of the command line does not fit one of the recorded targets on which
-/// failures in `groups` were found. Does nothing if the command line names a target.
+/// Fails if an option of the command line does not fit one of the recorded targets that showed the
+/// failures in `groups`. Does nothing if the command line names a target.
 fn check_options(
     args: &CheckArgs,
     recorded: &Recorded,
@@ -131,8 +131,8 @@ fn check_options(
     Ok(())
 }
 
-/// Prints a warning for each group of which no input could be run, and returns the number of these
-/// groups. `checked`: the result for each of `groups`, `None` if no input was run. Groups in
+/// Prints a warning for each group none of whose inputs could be run, and returns the number of
+/// these groups. `checked`: the result for each of `groups`, `None` if no input was run. Groups in
 /// `known` are left out.
 fn warn_of_incomplete(
     (reader, known): (&Reader, &KnownGroups),

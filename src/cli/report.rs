@@ -1,5 +1,5 @@
 //! `ddfuzz report`: the campaign of an output directory as one HTML page, as JSON, or one group as
-//! the text of an issue; and `--html`, by which other commands keep the page current.
+//! the text of an issue; and `--html`, with which other commands keep the page current.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -104,8 +104,9 @@ fn issue_of(group: &Path, out: &Path) -> Result<String, Failure> {
     Ok(issue(&report, &reproducer))
 }
 
-/// Answers two questions of a report about a stored crash of the output directory: which cargo-fuzz
-/// command runs its reproducer, and what the text of a regression test for it is.
+/// Answers two questions about a stored crash of the output directory, for a report: which
+/// cargo-fuzz command runs the crash's reproducer, and what the text of a regression test for the
+/// crash is.
 struct OfTargets<'a>(&'a Reader);
 
 impl TargetKnowledge for OfTargets<'_> {
@@ -185,9 +186,8 @@ impl HtmlArgs {
     }
 }
 
-/// Least wall time before the HTML page is written for the first time. It is also the least time
-/// before the next attempt after a failed one, for example because the output directory did not
-/// exist yet.
+/// Least wall time before the HTML page is written for the first time, and before the next attempt
+/// if writing it failed (for example, because the output directory did not exist yet).
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Minimum wall time between two versions of the HTML page.
 const MIN_PAUSE: Duration = Duration::from_secs(5);

@@ -30,8 +30,9 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// How ddfuzz recognizes a report as its own, which it may overwrite: a text that must occur in the
-/// file, and the number of bytes at the beginning of the file within which it must occur.
+/// A text in the reports of a kind that ddfuzz writes, and the number of bytes at the beginning of
+/// a file within which the text must occur: ddfuzz then takes the file for its own report, and may
+/// overwrite it.
 pub type Mark = (&'static str, usize);
 
 /// Text at the beginning of a Markdown report by which ddfuzz recognizes its own report.
@@ -184,9 +185,9 @@ fn is_own_sarif(report: &[u8]) -> bool {
     runs.is_some_and(|runs| !runs.is_empty() && runs.iter().all(is_own))
 }
 
-/// Checks that the file of a report may be written, and fails if not. It may if it is empty, if it
-/// is a report that ddfuzz has written (recognized by `mark`), or if it does not exist and its
-/// directory does.
+/// Checks that the file of a report may be written, and fails if not. It may be written if it is
+/// empty, if it is a report that ddfuzz has written (recognized by `mark`), or if it does not exist
+/// but its directory exists.
 fn may_be_written(file: &Path, mark: Mark) -> Result<(), Failure> {
     if let Some(what) = (file.metadata().ok()).and_then(|facts| regular::special(facts.file_type()))
     {

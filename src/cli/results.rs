@@ -1,5 +1,5 @@
-//! Result files of `min`, `max` and `diff`: where results, logs and other crashes (slips) are
-//! written; options for budgets and `--resume`.
+//! Result files of `min`, `max` and `diff`: where results, logs and slips (other crashes than the
+//! minimized one) are written; options for budgets and `--resume`.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -473,8 +473,8 @@ fn holds_no_test(log: &Path) -> bool {
 /// Suffix of the name of a log, after that of the result file.
 const LOG_ENDING: &str = ".log.jsonl";
 
-/// Suffix of the file in which a result stays until the minimization ends and prints it (`-o -`):
-/// it is added to the name of the log.
+/// Suffix that is appended to the name of the log for the name of a temporary file: it holds the
+/// result until the minimization ends and prints it (`-o -`).
 const PRINTED_ENDING: &str = ".ddfuzz-stdout";
 
 /// Returns the folder for the inputs of slips (other crashes than the minimized one) that the
@@ -489,7 +489,8 @@ fn slips_folder(result: &Path) -> PathBuf {
     with_ending(Path::new(OsStr::from_bytes(named)), ".slips")
 }
 
-/// Suffix that is appended to the name of a slip's input to get the name of its shell script.
+/// Suffix that is appended to the name of the input of a slip (another crash, found while
+/// minimizing) to get the name of its shell script.
 pub const SCRIPT_ENDING: &str = ".sh";
 
 /// Stores the input of a slip (another crash than the minimized one) in the folder `.slips` beside
@@ -508,7 +509,8 @@ pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBu
     Ok(path)
 }
 
-/// Returns true if the file name of `path`, made by [`store_slip`], has the crash keys of `slip`.
+/// Returns true if the file name of `path`, made by [`store_slip`], has the crash keys (hashes of
+/// the crash) of `slip`, another crash than the minimized one.
 fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
     let begins = format!("{}-{}-", slip.major, slip.minor);
     path.file_name()

@@ -376,8 +376,8 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
 }
 
 /// Runs the helper process that was started with [`PRINT_AFTER`]: reads a text from stdin, waits
-/// until a process ends, and prints the text. `words` are the arguments after that option, of which
-/// the first is the process's id.
+/// until a process ends, and prints the text. `words` are the arguments after that option; the
+/// first is the process's id.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
     // If reading fails, the text that was read so far is printed.
@@ -392,8 +392,8 @@ pub fn print_after_main(words: &[OsString]) -> ExitCode {
     Exit::Done.into()
 }
 
-/// Opens a pidfd for the process `pid`, by which a caller can wait for its end; `None` if it has
-/// ended.
+/// Opens a pidfd for the process `pid`, with which a caller can wait for the end of the process;
+/// `None` if it has ended.
 fn process_handle(pid: i32) -> Option<OwnedFd> {
     // SAFETY: the call takes two numbers.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };

@@ -153,7 +153,7 @@ pub fn markdown_of(reader: &Reader, out: &Path) -> Result<String, Failure> {
 }
 
 /// Returns the groups of all kinds of failures in an output directory; a group found in a study of
-/// many programs appears once for each utility that shows it.
+/// many programs appears once for each program (utility) that shows it.
 fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, StoreError> {
     let mut all = Vec::new();
     for kind in Kind::ALL {

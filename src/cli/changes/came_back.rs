@@ -64,9 +64,10 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
     }
 }
 
-/// For each group, given by its major key (12 hex digits), the commit in which earlier checks of
-/// one repository have found it fixed. A group that came back keeps this commit until a check finds
-/// it fixed again, so that all checks in between report the same range of commits.
+/// For each group, given by its major key (12 hex digits of the hash that identifies the bug), the
+/// commit at which earlier checks of one repository have found it fixed. A group that came back
+/// keeps this commit until a check finds it fixed again, so that all checks in between report the
+/// same range of commits.
 #[derive(Default)]
 struct Fixes(HashMap<String, String>);
 

@@ -67,10 +67,10 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Builds and runs the new version to learn what is not known yet: the failure that it shows,
-    /// unless `--group` or an earlier call has told that; and, for a program given by a name only,
-    /// whether it is in the directory of the version. Fails if the new version does not crash, or
-    /// crashes otherwise than `--expect` says.
+    /// Builds and runs the new version to learn two facts, unless they are known: the failure that
+    /// the new version shows (known with `--group` or from an earlier call), and, for a program
+    /// given by a name only, whether it is in the directory of the version. Fails if the new
+    /// version does not crash, or crashes otherwise than `--expect` says.
     pub(super) fn learn(
         &self,
         args: &ChangesArgs,
@@ -111,8 +111,9 @@ impl<'a> SoughtFailure<'a> {
     }
 }
 
-/// Returns the path by which a program in the directory of a version is recorded: `program` itself
-/// if it contains a slash, else `./` followed by `program`, so that it is not looked for in PATH.
+/// Returns the path under which a program in the directory of a version is recorded: `program`
+/// itself if it contains a slash, else `./` followed by `program`, so that it is not looked for in
+/// PATH.
 pub(super) fn inside(program: &OsStr) -> OsString {
     match program.as_bytes().contains(&b'/') {
         true => program.to_owned(),

@@ -104,8 +104,8 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
 /// Hint to the user when a build has missed changes, so that its results were wrong.
 const STALE_BUILD: &str = "the build does not notice all changes: let it begin with a clean-up, \
                            as in --build 'make clean && make'; or the test seldom has another outcome";
-/// Hint to the user for a search without a build command, in which tests of one version influence
-/// later ones.
+/// Hint to the user for a search without a build command if tests of one version influence later
+/// tests.
 const STALE_TEST: &str = "the test leaves files behind that change later tests: let it begin by removing them; or it \
      seldom has another outcome";
 

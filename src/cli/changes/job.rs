@@ -255,8 +255,8 @@ fn search_in(
     })
 }
 
-/// Returns the goal of a search. With `--difference` it is a single change by which a passing
-/// version begins to fail; else it is a smallest set of changes that makes the old version fail.
+/// Returns the goal of a search. With `--difference` it is a single change that makes a passing
+/// version fail; else it is a smallest set of changes that makes the old version fail.
 fn goal(args: &ChangesArgs) -> Goal {
     match args.difference {
         true => Goal::Difference,
@@ -324,8 +324,8 @@ fn show_progress(session: &mut Session<'_>, output: &Output) {
     });
 }
 
-/// Makes the result of a search for changes that has found `found`, in the form in which it is
-/// printed and written to `changes.json`.
+/// Makes the result of a search for changes from what it has `found`; the result is printed and
+/// written to `changes.json`.
 fn result_of(
     goal: Goal,
     session: &Session<'_>,
@@ -365,7 +365,7 @@ fn result_of(
     }
 }
 
-/// Returns true if there is a commit to which all of the changes belong; else false.
+/// Returns true if all of the changes belong to one commit; else false.
 fn are_of_one_commit(changes: &[ChangeRecord]) -> bool {
     let names = |change: &ChangeRecord, id: &str| change.commits.iter().any(|it| it.commit == id);
     let mut first = changes.iter().flat_map(|change| &change.commits);

@@ -207,7 +207,7 @@ pub fn verify(
     Ok(if holds { Exit::Done } else { Exit::Found })
 }
 
-/// What was found when the tests on which a claim rests were run again.
+/// What running the tests of a claim again has shown.
 #[derive(Default)]
 struct Tested {
     /// How many changes were tested within the time limits without refuting the claim, and how many

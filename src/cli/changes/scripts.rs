@@ -10,8 +10,8 @@ use crate::minimize::log::ContentHash;
 /// Maximum size in bytes of a file whose content is compared: that of a script or small program.
 const MOST_READ: u64 = 64 << 20;
 
-/// Names of programs by which a command runs a script; such a name followed by a version, as in
-/// `python3.12`, is recognized as well.
+/// Names of programs that run scripts; a command may also name them with a version, as in
+/// `python3.12`.
 const INTERPRETERS: [&str; 12] = [
     ".", "source", "sh", "bash", "dash", "ksh", "zsh", "python", "perl", "ruby", "node", "lua",
 ];

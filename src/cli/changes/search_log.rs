@@ -145,10 +145,10 @@ pub(super) fn open_log(
     }
 }
 
-/// Compares the start lines of two logs. Returns `None` if they are of the same search, for which
-/// limits and versions of ddfuzz may differ. Otherwise returns a text to append to the message that
-/// they are of different searches: it names a script that has another content, or is empty if
-/// something else differs.
+/// Compares the start lines of two logs. Returns `None` if they are of the same search; the limits
+/// and the version of ddfuzz may differ. Otherwise returns a text to append to the message that the
+/// searches differ: it names a script that has another content, or is empty if something else
+/// differs.
 fn other_search(logged: &StartLine, start: &StartLine) -> Option<String> {
     let class = |line: &StartLine| line.key.as_ref().map(|key| key.class.clone());
     let without_scripts = |line: &StartLine| {

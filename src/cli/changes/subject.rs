@@ -1,5 +1,5 @@
 //! What a search for changes is about: the two versions, the failing program or crash, and the
-//! recipe by which versions are built and tested.
+//! recipe, which says how versions are built and tested.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(super) enum Versions {
         old: String,
         new: String,
     },
-    /// Two directories, of which `old` has the version that works and `new` the one that fails.
+    /// Two directories: `old` has the version that works, and `new` the version that fails.
     Directories { old: PathBuf, new: PathBuf },
 }
 
@@ -48,8 +48,8 @@ pub(super) struct Subject {
     /// input.
     pub input: Option<PathBuf>,
     pub input_bytes: Vec<u8>,
-    /// The program that crashes, and its arguments; empty with `--run`, by which a command tests
-    /// each version.
+    /// The program that crashes, and its arguments; empty with `--run`, whose command tests each
+    /// version.
     pub program: Vec<OsString>,
     /// The crash of the group that `--group` names, whose cause is searched for; `None` without
     /// that option.
@@ -352,8 +352,9 @@ impl Subject {
         Ok(entry.reproducer())
     }
 
-    /// Makes the recipe by which versions are built and tested. If no build command is given,
-    /// chooses one by the files of the version `new` and prints it; fails if none fits.
+    /// Makes the recipe, which says how versions are built and tested. If no build command is
+    /// given, chooses one by the files of the version `new` and prints it; fails if no command
+    /// fits.
     pub fn recipe(
         &self,
         args: &ChangesArgs,

@@ -385,8 +385,8 @@ fn not_deleted(corpus: &Path, why: &str) -> Failure {
 
 /// Fails if it would do harm to replace the directory `corpus` by the kept files. That is so in two
 /// cases: `corpus`, or a directory directly in it, is a fuzzer's output directory or a project,
-/// which contains more than inputs; or it is a queue of AFL++, in which only files with certain
-/// names are inputs, and the kept files get other names (`keep_names` is false).
+/// which contains more than inputs; or it is a queue of AFL++, where AFL++ takes only files with
+/// certain names for inputs, and the kept files get other names (`keep_names` is false).
 fn check_is_plain(corpus: &Path, keep_names: bool) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let below = std::fs::read_dir(corpus).map_err(reading)?;

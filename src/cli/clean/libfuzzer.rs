@@ -13,8 +13,8 @@ use crate::cli::cargo::libfuzzer::{Process, Scratch, TerminalUse, flag};
 use crate::corpus::{NewCoverage, OwnFuzzer};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 
-/// libFuzzer's time limit for one input in a merge is this number times the target's time limit,
-/// but at least [`LEAST_SECONDS`]. The number is large because other processes share the processor.
+/// Factor between the target's time limit and libFuzzer's time limit for one input in a merge,
+/// which is at least [`LEAST_SECONDS`]. It is large because other processes share the processor.
 const TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
 /// Interval at which ddfuzz checks whether the libFuzzer process has ended.
@@ -26,8 +26,8 @@ pub struct LibFuzzer {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    /// Those of the target's command-line arguments that are flags of libFuzzer; each merge gets
-    /// them, too.
+    /// Those of the target's command-line arguments that are flags of libFuzzer; they are passed to
+    /// each merge, too.
     flags: Vec<OsString>,
     seconds: u64,
 }

@@ -75,7 +75,8 @@ pub fn complete(
 struct Typed {
     /// The typed words of the command line, except those that switch a flag off.
     words: Vec<OsString>,
-    /// Flags that the command line switches off (`--no-FLAG`), each with the word that does so.
+    /// Flags that the command line switches off (`--no-FLAG`), each with the word that switches it
+    /// off.
     taken_back: Vec<(String, OsString)>,
 }
 

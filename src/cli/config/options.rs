@@ -40,7 +40,7 @@ pub(super) const OF_THE_CALL: [&str; 6] = [
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 
 /// Converts the settings of a settings file to options of the command line. It knows the file's
-/// path, and the command-line parsers by which settings are checked.
+/// path, and the command-line parsers that check the settings.
 pub struct SettingsMerger<'a> {
     /// Path of the settings file, which error messages name.
     pub path: &'a Path,
@@ -473,7 +473,7 @@ mod tests {
         below.iter().flat_map(deeper).collect()
     }
 
-    /// Returns sample values for the option, as TOML, of which it accepts at least one.
+    /// Returns sample values for the option, as TOML; the option accepts at least one of them.
     fn samples(arg: &Arg) -> Vec<String> {
         if is_flag(arg) {
             return vec!["true".to_owned()];

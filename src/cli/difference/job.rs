@@ -32,7 +32,7 @@ pub(super) struct DifferenceJob<'a> {
     pub task: &'a SearchTask,
     pub args: &'a SearchArgs,
     pub criterion: &'a FailureCriterion,
-    /// Time of the runs by which the failing input was shown to fail; `None` if there were none.
+    /// Time of the runs that have shown that the failing input fails; `None` if there were none.
     pub shown_in: Option<Duration>,
     pub stop: &'a AtomicBool,
 }

@@ -154,8 +154,9 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Chooses what decides whether a candidate fails, a crash or an interestingness test, and checks
-/// by it that the inputs behave as required, before any file is written.
+/// Chooses the criterion that decides whether a candidate fails, a crash or an interestingness
+/// test, and checks that the inputs behave as required by this criterion, before any file is
+/// written.
 fn criterion(
     task: &SearchTask,
     args: &SearchArgs,

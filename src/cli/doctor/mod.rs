@@ -190,17 +190,17 @@ fn way_report(way: Way, measured: Result<MeasuredRate, Failure>, facts: &TargetF
 /// execution get the same inputs.
 const SEED: u64 = 1;
 
-/// The warm-up before a measurement takes the measuring time divided by this number; in it, servers
-/// start and new crashes are analysed.
+/// The warm-up before a measurement takes the measuring time divided by this number. During the
+/// warm-up, servers start and new crashes are analysed.
 const WARM_UP_DIVISOR: u32 = 4;
-/// The runs per second are computed from at least this many measured runs. Fewer would give a wrong
-/// rate: a campaign counts its runs in order and 16 at once, so during one slow run those of other
-/// workers are not counted.
+/// Minimum number of measured runs from which the runs per second are computed. Fewer would give a
+/// wrong rate: a campaign counts its runs in order and 16 at once, so during one slow run the runs
+/// of other workers are not counted.
 const MIN_MEASURED_RUNS: u64 = 64;
 /// A measurement with too few runs takes up to this many times the measuring time.
 const MAX_TIME_FACTOR: u32 = 5;
 
-/// Runs per second of a way of execution, with the number of runs from which they are computed, and
+/// Runs per second of a way of execution, the number of runs from which this rate is computed, and
 /// the number of runs of the whole campaign that reached the time limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct MeasuredRate {

@@ -15,7 +15,8 @@ use crate::report::size;
 const RUNS: u64 = 100;
 /// Least time limit for running all generated inputs; it suffices for a program that does not hang.
 const ENOUGH_TIME: Duration = Duration::from_secs(2);
-/// Maximum length in bytes of the generated inputs with which the way `snapshot` is tried.
+/// Maximum length in bytes of the generated inputs that are run by the way `snapshot` (many runs in
+/// one process) to see which runs it refuses.
 const LONGEST: u64 = 4096;
 
 /// A reason for which the way of execution `snapshot` has refused runs (left them to new
@@ -37,7 +38,8 @@ pub struct Refusals {
     /// Whether the way `snapshot` stopped making many runs in one process, because an input ran
     /// there differently than in a new process.
     pub differs: bool,
-    /// The reasons for which runs of the series were refused, most frequent first.
+    /// The reasons why runs of the series were refused (left to new processes), most frequent
+    /// first.
     pub reasons: Vec<Refusal>,
 }
 

@@ -92,8 +92,8 @@ impl Files {
         self.folder.join("explanation.html")
     }
 
-    /// Writes the explanation as HTML, JSON and text. The HTML page is written first, because a
-    /// later call recognizes by it that the files are ddfuzz's own.
+    /// Writes the explanation as HTML, JSON and text. The HTML page is written first, because it
+    /// shows a later call that ddfuzz has written the files.
     pub fn write(&self, explanation: &Explanation) -> Result<(), Failure> {
         let [json, html, txt] = self.all();
         let text = serde_json::to_string_pretty(explanation);

@@ -121,8 +121,8 @@ fn table(it: &Explanation) -> String {
     text + "</table></div>\n"
 }
 
-/// Returns an HTML table of the points at which the states of the passing and the failing run were
-/// compared; empty if there are none.
+/// Returns an HTML table of the points (executions of statements) at which the states of the
+/// passing and the failing run were compared; empty if there are none.
 fn examined(it: &Explanation) -> String {
     if it.examined.is_empty() {
         return String::new();
@@ -324,7 +324,7 @@ fn setting(link: &LinkRecord) -> String {
     }
 }
 
-/// Returns as HTML the gdb commands by which a user can set, in the passing run, each variable of
+/// Returns as HTML the gdb commands with which a user can set, in the passing run, each variable of
 /// the cause–effect chain to its value in the failing run.
 fn commands(it: &Explanation) -> String {
     let mut text =

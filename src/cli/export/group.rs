@@ -11,7 +11,7 @@ use crate::report::place;
 use crate::report::text::printable;
 use crate::store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 
-/// Minimum number of hex digits of a crash key by which a user can name a group.
+/// Minimum number of hex digits of a crash key that a user must give to name a group.
 const DIGITS: usize = 4;
 
 /// A crash group that the user has chosen, with the recorded crash that represents it.
@@ -128,9 +128,9 @@ fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
 }
 
 /// Opens the output directory that contains `path`, and returns a reader of it and the crash group
-/// to which `path` belongs, by the names of the folders in it (kind of failure, major key, minor
-/// key, hash of the input). If `path` is in the folder of a stored input, that input is chosen,
-/// too.
+/// to which `path` belongs, according to the names of the folders in `path` (kind of failure, major
+/// key, minor key, hash of the input). If `path` is in the folder of a stored input, this input is
+/// chosen, too.
 fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
@@ -169,8 +169,8 @@ fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
 /// identify bugs).
 pub(in crate::cli) struct AllGroups {
     pub(in crate::cli) complete: Vec<ChosenGroup>,
-    /// Major keys (12 hex digits) of the groups without a complete input, each with the error that
-    /// says so.
+    /// Major keys (12 hex digits of the hashes that identify bugs) of the groups without a complete
+    /// input, each with the error for the user.
     pub(in crate::cli) incomplete: Vec<(String, Failure)>,
 }
 
@@ -249,9 +249,9 @@ impl ChosenGroup {
         &self.entry
     }
 
-    /// Returns the target on which the crash group was found, as the output directory records it:
-    /// with the crash itself in a study of many programs, else with the campaign that found the
-    /// crash, else with any campaign. It gets the limits of the crash. Fails if no target is
+    /// Returns the target on which the crash group was found, with the limits of the crash. The
+    /// output directory records it with the crash itself in a study of many programs, else with the
+    /// campaign that found the crash; else it is that of any campaign. Fails if no target is
     /// recorded.
     pub(in crate::cli) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;

@@ -332,8 +332,8 @@ fn tell(written: &WrittenTests, groups: usize, output: &Output) {
 /// the rest of the file.
 const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
 
-/// Returns the exported test `text` with one line put before it: the hash of `text`. Later edits of
-/// the test are detected by this hash.
+/// Returns the exported test `text` with a line before it that contains the hash of `text`, so that
+/// later edits of the test can be detected.
 pub(super) fn seal(text: &str) -> String {
     format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
 }

@@ -37,8 +37,8 @@ pub struct Parts {
 /// The places to which `ddfuzz gen` writes its output (a file, stdout, or both), and the time that
 /// it waits after each character.
 pub struct Sinks<'a> {
-    /// Path of the file to which the characters are written, which must not exist; `None` writes to
-    /// stdout only.
+    /// Path of the file to which the characters are written; the file must not exist. `None` writes
+    /// to stdout only.
     pub file: Option<&'a Path>,
     /// Whether the generated characters are written to stdout, perhaps in addition to a file.
     pub stdout: bool,

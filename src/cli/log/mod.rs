@@ -331,8 +331,9 @@ fn prove(
     })
 }
 
-/// Formats the verdict of `ddfuzz log verify` on the claim of a minimization. `still`: a
-/// description of a single removal after which the result still fails; `None` if none was found.
+/// Formats the verdict of `ddfuzz log verify` on the claim of a minimization. `still`: description
+/// of a single removal from the result that does not stop it from failing; `None` if none was
+/// found.
 fn verdict(proven: &Proven, still: Option<String>) -> String {
     let claim = proven.claim;
     let of = format!(

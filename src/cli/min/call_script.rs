@@ -102,7 +102,7 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
 
 /// Writes a shell script that shows a slip, another crash that was found while a command line was
 /// minimized. The script is put beside the slip's stored input `path`, and runs the command line of
-/// `target`. For a bundled target none is written.
+/// `target`. For a bundled target (one that comes with ddfuzz) no script is written.
 pub(super) fn write_slip_script(
     target: &Target,
     path: &Path,

@@ -38,8 +38,7 @@ pub(super) struct CrashJob<'a> {
     pub(super) input: Vec<u8>,
     /// Wall time of the runs that have shown the crash; it counts for `--budget-time`.
     pub(super) shown_in: Duration,
-    /// The running target, and the triager that analyses its crashes, with which the crash was
-    /// found.
+    /// The target and the triager, which analyses crashes, as they were started to find the crash.
     pub(super) started: StartedTarget,
 }
 
@@ -120,8 +119,8 @@ impl CrashJob<'_> {
     }
 }
 
-/// Counts the user's input as one run of the campaign with the id `campaign` in the group in which
-/// it was stored (`filed`). If the input was already stored before, it is counted only if this
+/// Counts the user's input as one run of the campaign with the id `campaign` in the group that
+/// stores the input (`filed`). If the input was already stored before, it is counted only if this
 /// campaign has no runs in the group yet, so that repeated calls count it once.
 fn count_input(
     store: &mut Store,

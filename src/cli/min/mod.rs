@@ -304,8 +304,8 @@ fn minimize_crash(
 }
 
 impl MinArgs {
-    /// Returns the path from which the names of result files are made: that of the input if there
-    /// is one, else that of the program, else `input`.
+    /// Returns the path that gives result files their names: that of the input if there is one,
+    /// else that of the program, else `input`.
     fn subject(&self) -> PathBuf {
         let program = self.target.program.first().map(Path::new);
         let program = program.and_then(Path::file_name).map(PathBuf::from);
@@ -378,9 +378,9 @@ impl MinArgs {
         }
     }
 
-    /// Returns the name of the structure (grammar or file format) by which the input is minimized:
-    /// that of `--grammar`, else the programming language that the ending of the input's file name
-    /// says, if the input can be parsed in it; else `None`.
+    /// Returns the name of the structure (grammar or file format) for minimizing the input: the one
+    /// that `--grammar` names, else the programming language that belongs to the ending of the
+    /// input's file name, if the input can be parsed in it; else `None`.
     fn structure(&self, path: Option<&Path>, input: &[u8]) -> Option<String> {
         let by_name = || {
             let name = path?.file_name()?.as_encoded_bytes();

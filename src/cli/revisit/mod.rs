@@ -295,15 +295,16 @@ pub struct RevisitArgs {
 /// utility, starting at the K-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shard {
-    /// Number (`K`, from 1) of this part among all parts of the list of utilities.
+    /// Number (`K`, from 1) of this part among all parts of the list of utilities (system
+    /// programs).
     pub(super) part: u32,
-    /// Number (`N`) of parts into which the list of utilities is divided.
+    /// Number (`N`) of parts into which the list of utilities (system programs to fuzz) is divided.
     pub(super) of: u32,
 }
 
 impl Shard {
-    /// Returns true if this shard of the study runs the utility at position `place` of the list
-    /// (from 0): the first of five shards runs the first utility, the sixth, and so on.
+    /// Returns true if this part of the study (`--shard`) runs the utility at position `place` of
+    /// the list (from 0): the first of five parts runs the first utility, the sixth, and so on.
     pub(super) fn has(self, place: u64) -> bool {
         place % u64::from(self.of) == u64::from(self.part - 1)
     }
@@ -383,8 +384,8 @@ impl RevisitArgs {
         self.allow = requested.allow;
     }
 
-    /// Returns the values of `--channel` (channels by which utilities get their input), sorted and
-    /// without duplicates.
+    /// Returns the values of `--channel` (how utilities, the fuzzed system programs, get their
+    /// input), sorted and without duplicates.
     pub(super) fn channels(&self) -> Vec<String> {
         let mut channels = self.channel.clone();
         channels.sort();

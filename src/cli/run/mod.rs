@@ -390,8 +390,8 @@ impl RunArgs {
     }
 
     /// Copies two of the `recorded` settings of a resumed campaign to `settings`, unless the user
-    /// gives them again: the structure by which inputs are mutated, and that the user has set a
-    /// time limit for the target, so that it is not adapted.
+    /// gives them again: the structure by which inputs are mutated, and whether the user has set a
+    /// time limit for the target (if so, it is not adapted).
     fn keep_recorded(&self, recorded: &RecordedSettings, settings: &mut Settings) {
         if self.mutate_structure == MutateStructureArg::Auto {
             let structure = recorded.mutated_structure.clone();
@@ -539,7 +539,7 @@ pub(in crate::cli) fn name_of(record: &TargetRecord) -> String {
     format!("`{}`", words.join(" "))
 }
 
-/// The options of a command by which the output directory of a campaign is opened.
+/// The options of a command that say how the output directory of a campaign is opened.
 pub struct StoreRequest<'a> {
     pub out: &'a Path,
     /// Whether the last campaign in the output directory is continued; if false, a new one begins.
@@ -649,8 +649,8 @@ fn heading(args: &RunArgs, settings: &Settings) -> Heading {
 }
 
 /// Returns the display of a campaign: the full screen if stderr is a terminal and neither `plain`,
-/// `--quiet` nor `--json` is given; else one that prints lines, in which executions are called
-/// `unit` (`run` or `input`).
+/// `--quiet` nor `--json` is given; else one that prints lines, which call an execution of the
+/// target `unit` (`run` or `input`).
 pub fn screen(
     plain: bool,
     unit: &'static str,

@@ -377,8 +377,8 @@ fn is_of(store: &Store, target: &Target, line: &Triaged) -> bool {
     campaigns.any(|one| one.id == line.campaign && one.is_of(&now))
 }
 
-/// The output directory of a triage, in which crashes and the triage journal (the outcome of each
-/// input) are stored while inputs are run.
+/// The output directory of a triage: stores crashes, and the outcome of each input in the triage
+/// journal, while inputs are run.
 pub struct TriageDirectory {
     store: Store,
     journal: TriageJournal,
@@ -480,7 +480,7 @@ impl TriageDirectory {
         self.store.reader().entry(&id).ok().flatten()
     }
 
-    /// Appends the outcome of one input to the triage journal, by which `--resume` continues.
+    /// Appends the outcome of one input to the triage journal, from which `--resume` continues.
     pub fn note(&mut self, line: Triaged) -> Result<(), StoreError> {
         let campaign = self.campaign.clone();
         self.journal.add(&Triaged { campaign, ..line })?;

@@ -326,8 +326,8 @@ fn exit(result: &TriageResult) -> Exit {
     }
 }
 
-/// The crash groups of another output directory (`--against`), with which those of a triage are
-/// compared.
+/// The crash groups of the output directory given with `--against`, for comparison with the groups
+/// of a triage.
 pub struct Against {
     had: BaselineGroups,
     /// The crashes that represent the groups of the output directory given with `--against`.
@@ -432,8 +432,8 @@ impl Against {
         all
     }
 
-    /// Returns the target on which `crash` was found, as its campaign in the other output directory
-    /// records it; `None` if none is recorded, as in a study.
+    /// Returns the target on which `crash` was found, as its campaign in the output directory of
+    /// `--against` records it; `None` if no target is recorded, as in a study.
     fn finder(&self, crash: &Crash) -> Option<&TargetRecord> {
         let id = crash.campaign()?;
         let campaign = self.campaigns.all().find(|one| one.id == id)?;

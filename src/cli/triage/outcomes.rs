@@ -36,8 +36,8 @@ impl Outcome {
     }
 
     /// Returns this outcome with the number of runs set to one if all runs of the input crashed,
-    /// and unchanged otherwise. How often an input was run depends on which worker was first, so
-    /// results must not show it.
+    /// and unchanged otherwise. Results must not show how many runs there were, since this depends
+    /// on which worker was first.
     pub fn of_first_run(self) -> Outcome {
         match self.variant.is_some() && self.hits == self.tries {
             true => Outcome {

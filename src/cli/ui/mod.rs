@@ -116,8 +116,8 @@ impl CampaignLine {
         }
     }
 
-    /// Returns this display with another word by which the progress line calls an execution: `run`
-    /// or `input`.
+    /// Returns this display with `unit` as the word that the progress line uses for an execution:
+    /// `run` or `input`.
     pub fn counting(mut self, unit: &'static str) -> CampaignLine {
         self.unit = unit;
         self
@@ -327,9 +327,9 @@ struct Shown {
     /// minimization; `None` before the first status.
     executed_before: Option<u64>,
     standing: Option<MinimizeStatus>,
-    /// From what the remaining time of the present phase of the minimization is computed: the name
-    /// of the phase, the time at which it was first shown, and how many of its runs had been made
-    /// by then. `None` if the phase has no known number of runs.
+    /// From what the remaining time of the present phase (step) of the minimization is computed:
+    /// the name of the phase, the time at which it was first shown, and how many of its runs had
+    /// been made at that time. `None` if the phase has no known number of runs.
     counted: Option<(&'static str, Instant, u64)>,
     recent: VecDeque<String>,
     /// Time at which the last progress line was printed because stderr is not a terminal.

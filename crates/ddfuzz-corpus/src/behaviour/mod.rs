@@ -107,9 +107,9 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Returns true if it could not be observed how the target reads the input: neither how many
-    /// bytes nor from which call stacks. Then inputs with equal behaviour are not taken for alike,
-    /// as they may still be read in different ways. Else returns false.
+    /// Returns true if nothing could be observed of how the target reads the input: neither how
+    /// many bytes nor from which call stacks. Inputs with equal behaviour may then still be read in
+    /// different ways, so they are not put into one class. Else returns false.
     pub fn hides_reads(&self) -> bool {
         [Aspect::Read, Aspect::Stacks]
             .iter()
@@ -127,7 +127,7 @@ impl Behaviour {
     }
 
     /// Returns the id of the class that the behaviour belongs to: a hash of all aspects that do not
-    /// vary between runs, and of the names of the aspects that do.
+    /// vary between runs, and of the names of the varying aspects.
     pub fn class(&self) -> ClassId {
         let ended = (!self.varies.contains(&Aspect::Ended)).then_some(self.ended);
         let of_output = |output: Option<Output>| match output {

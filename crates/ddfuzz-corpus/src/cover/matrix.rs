@@ -34,8 +34,8 @@ impl<'a, S: Sets> Reader<'a, S> {
 /// The result of reading all inputs once: which are distinct, and for each row (feature) how many
 /// inputs reach it.
 pub(super) struct Survey {
-    /// Numbers of the inputs that reach at least one feature to cover, without those for which
-    /// another input with exactly the same features is neither larger nor slower.
+    /// Numbers of the inputs that reach at least one feature to cover. An input is left out if
+    /// another one reaches exactly the same features and is neither larger nor slower.
     pub distinct: Vec<u32>,
     /// For each row (feature), how many inputs reach it.
     pub holders: Vec<u32>,

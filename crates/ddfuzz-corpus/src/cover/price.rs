@@ -21,8 +21,8 @@ use crate::Amount;
 /// that reaches all features). A longer search follows only if the cover found is far from the
 /// lower bound.
 const SHORT: u64 = 10_000_000;
-/// A cover from a short search is good enough if its weight is above the lower bound by at most its
-/// weight divided by this number.
+/// Divisor of a cover's weight (total cost): a cover from a short search is good enough if its
+/// weight exceeds the lower bound by at most its weight divided by this number.
 const CLOSE_DIVISOR: u64 = 100;
 
 /// What remains of a set cover instance after reductions that hold for any price of a file (bytes
@@ -207,7 +207,7 @@ fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::R
 /// same covers.
 const DEAREST: u64 = 1 << 30;
 
-/// A set cover with its number of files and bytes, and the cost model by which it was chosen.
+/// A set cover with its number of files and bytes, and the cost model that was used to choose it.
 pub(super) struct PricedCover {
     pub choice: Choice,
     pub amount: Amount,
@@ -222,8 +222,8 @@ impl PricedCover {
     }
 
     /// Returns true if this cover comes closer to the limits `most` (number of files, and bytes)
-    /// than the cover `other`. Covers are compared by the factor by which they exceed a limit, of
-    /// files or of bytes, whichever is larger.
+    /// than the cover `other`. The excess of a cover is its number of files or of bytes divided by
+    /// the limit, whichever quotient is greater.
     fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));

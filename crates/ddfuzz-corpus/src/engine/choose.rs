@@ -487,7 +487,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Returns, for each of `features`, the inputs that only sometimes reached it in their reruns,
+    /// Returns, for each of `features`, the inputs that reached it in some of their reruns only,
     /// each with the estimated probability that its next run reaches the feature. The estimate
     /// comes from the few reruns of the input, corrected towards the rate of all these inputs.
     fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {

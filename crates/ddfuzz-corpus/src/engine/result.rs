@@ -311,8 +311,8 @@ impl FileNames {
     }
 
     /// Returns the name under which the cleanup writes the kept file `path` with the content
-    /// `bytes`: the path below its corpus, or the hash of the content; if another kept file has
-    /// that name, a longer or numbered one.
+    /// `bytes`: the path below its corpus, or the hash of the content. If another kept file has
+    /// this name, returns a longer or numbered one.
     pub fn name(&mut self, path: &Path, bytes: &[u8]) -> PathBuf {
         let hash = hash_of(bytes);
         let plain = match &self.roots {

@@ -102,8 +102,8 @@ impl Engine<'_> {
     }
 
     /// Adds the inputs of `choice` to the files of `kept`, each with the reason why it is kept; if
-    /// the user wants no subset, adds all inputs that do not fail. Also records in `kept` the set
-    /// cover and the features of the corpus, and in `totals` the sizes and CPU times of all inputs
+    /// the user wants no subset, adds all inputs that do not fail. Also records the set cover and
+    /// the features of the corpus in `kept`, and in `totals` the sizes and CPU times of all inputs,
     /// and the files that have vanished.
     fn take(
         &self,
@@ -328,7 +328,8 @@ pub(super) struct KeptFile {
     pub bytes: Option<Vec<u8>>,
     /// Size of the file before trimming, in bytes.
     pub size_before: u64,
-    /// Path to which this cleanup has written the current content; `None` if it has not.
+    /// Path to which this cleanup has written the current content; `None` if the content is not
+    /// written yet.
     pub written: Option<PathBuf>,
     /// Features that every run of the kept file's current content reached; if it was run once,
     /// those of this run.
@@ -414,7 +415,7 @@ pub(super) struct KeptSet {
     pub seen: Features,
     /// Those of the features to be reached that belong to code which runs only once in a process.
     pub once_per_process: Features,
-    /// The set cover by which the kept files were chosen; its weight and lower bound are reported.
+    /// The set cover that determined which files are kept; its weight and lower bound are reported.
     /// `None` if no subset is chosen.
     pub cover: Option<Cover>,
     /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if it was

@@ -359,7 +359,7 @@ fn scan(
 struct Records<'a> {
     file: &'a File,
     buffer: Vec<u8>,
-    /// Offset in the buffer at which the next record to return starts.
+    /// Offset in the buffer of the start of the next record to return.
     from: usize,
 }
 
@@ -389,7 +389,7 @@ impl Records<'_> {
     }
 
     /// Reads more of the journal's file until the buffer holds at least `count` bytes that were not
-    /// used yet. Returns true if it does, and false if the file ends before.
+    /// used yet. Returns true if the buffer holds so many, and false if the file ends before.
     fn have(&mut self, count: usize) -> io::Result<bool> {
         while self.buffer.len() - self.from < count {
             self.buffer.drain(..self.from);

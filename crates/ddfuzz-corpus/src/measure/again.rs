@@ -422,7 +422,7 @@ impl Contents {
 
     /// Runs contents `times` times, at least once, each time in a separate process. Returns for
     /// each the features that every run reached; the empty set if a run may have failed or the file
-    /// could not be read. `None` if the user stopped it.
+    /// could not be read. `None` if the user stopped the cleanup.
     pub fn alone(
         &self,
         settings: &MeasureSettings<'_>,

@@ -96,7 +96,7 @@ impl Gathered {
         self.index.tally.oversized.amount().files
     }
 
-    /// Runs each content once that is not in the journal of the output directory, and returns all
+    /// Runs once each content that is not in the journal of the output directory, and returns all
     /// contents with what their runs did.
     pub fn run(
         self,

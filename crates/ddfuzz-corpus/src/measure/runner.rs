@@ -296,8 +296,8 @@ impl Runner {
     }
 }
 
-/// Returns the CPU time of `run`. If the system has not told it, returns `share`: the wall time of
-/// the request divided among its runs.
+/// Returns the CPU time of `run`. If the system has not reported it, returns `share`: the wall time
+/// of the request divided among its runs.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,
@@ -344,8 +344,9 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Doubles the adaptive limit (the time within which an input is run first), but not beyond the
-    /// full limit. Called when a run exceeded it and, repeated, ended within the full one.
+    /// Doubles the adaptive limit (the time limit of an input's first run), but not beyond the full
+    /// limit. Called when a run has exceeded the adaptive limit, and its repetition has ended
+    /// within the full one.
     pub(super) fn was_hasty(&mut self) {
         let doubled = Limits::with_cpu(self.first.cpu.saturating_mul(2));
         self.first = TimeLimit::from(doubled).at_most(self.full);

@@ -55,13 +55,13 @@ pub(super) struct MetRuns {
     pub(super) exit: i32,
     /// Features that each of the runs reached.
     pub(super) each_time: Features,
-    /// Features that at least one of the runs reached.
+    /// Features that at least one of the counted runs reached.
     pub(super) ever: Features,
 }
 
 impl KnownRuns {
     /// Returns true if an earlier run of `candidate` in a fresh process shows that it does not meet
-    /// `condition`; false if nothing of that kind is known.
+    /// `condition`; false if no known run shows this.
     pub(super) fn rejects(&self, candidate: &[u8], condition: &TrimCondition) -> bool {
         match self.rejected.get(&name(candidate)) {
             Some(Rejection::Exit(exit)) => *exit != condition.exit,

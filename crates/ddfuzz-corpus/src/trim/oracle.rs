@@ -39,8 +39,8 @@ impl RequiredFeatures {
         }
     }
 
-    /// Makes the requirement that a file reaches the features `kept_for`, for which the cleanup
-    /// keeps it. It may reach any other features.
+    /// Makes the requirement that a file reaches the features `kept_for`, which are the reason why
+    /// the cleanup keeps it. It may reach any other features.
     pub fn worth(kept_for: Features) -> RequiredFeatures {
         RequiredFeatures {
             required: kept_for,
@@ -90,9 +90,9 @@ impl TrimCondition {
         found.has_all(required) && self.wanted.allowed.as_ref().is_none_or(fits)
     }
 
-    /// Returns the outcome of a candidate by the hit counters (modulo 256) of a run that had the
-    /// required exit status: FAIL if the run reached all required features and only allowed ones,
-    /// else PASS.
+    /// Returns the outcome for a candidate whose run had the required exit status and the hit
+    /// counters `counters` (modulo 256): FAIL if the run reached all required features and only
+    /// allowed ones, else PASS.
     pub(super) fn judge(&self, counters: &[u8]) -> Answer {
         // The required features are checked first: they reject most candidates.
         let met = self.wanted.required.are_in(counters)
@@ -242,9 +242,9 @@ impl CoverageOracle {
     }
 
     /// Finds out what a smaller candidate must fulfil to replace the file with the content `input`:
-    /// it must reach the required features `wanted`, and end as the original does. Returns this
-    /// condition, or else the reason why the file cannot be trimmed. Runs the original in fresh
-    /// processes, unless enough such runs are known from earlier rounds.
+    /// it must reach the required features `wanted`, and have the exit status of the original.
+    /// Returns this condition, or else the reason why the file cannot be trimmed. Runs the original
+    /// in fresh processes, unless enough such runs are known from earlier rounds.
     pub fn know(
         &mut self,
         input: &[u8],
@@ -362,8 +362,8 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// Returns the outcome of a run that did not end with the required exit status, but as `ended`
-    /// says: UNRESOLVED if it crashed or exceeded a limit, else PASS.
+    /// Returns the outcome of a run that did not end with the required exit status; `ended` says
+    /// how it ended: UNRESOLVED if it crashed or exceeded a limit, else PASS.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.classifier.suspects(ended, self.crash_exit) {
@@ -397,7 +397,7 @@ impl CoverageOracle {
     }
 
     /// Runs a candidate by the quick executor, whose runs may share a process. Returns the outcome
-    /// if that run decides it, and `None` if a run in a fresh process must.
+    /// if this run decides it, and `None` if a run in a fresh process must decide.
     fn prefilter(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
         if matches!(self.prefilter, Prefilter::Unusable) {
             return Ok(None);

@@ -34,7 +34,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prefixes of libFuzzer's file names for failing inputs.
 const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
 
-/// Interval at which new inputs are copied from the temporary corpus to the user's.
+/// Interval at which new inputs are copied from the temporary corpus to the user's corpus.
 const WRITE_BACK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the libFuzzer processes of a campaign are started: program, flags, environment, number.
@@ -222,9 +222,9 @@ impl LibFuzzers {
     }
 
     /// Handles the end `end` of the libFuzzer process number `at`. If an input of the corpus has
-    /// crashed it at the start, removes that input from the temporary corpus. Returns the process
-    /// that was started in its place; `None` if none was. Fails if libFuzzer failed without a
-    /// failing input, or crashed at the start too often.
+    /// crashed the process at its start, removes this input from the temporary corpus. Returns the
+    /// process that was started in its place; `None` if none was started. Fails if libFuzzer failed
+    /// without a failing input, or crashed at the start too often.
     fn ended(&mut self, at: usize, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made = self.made.saturating_add(end.said.runs);
         if let Some(left) = self.left.get_mut(at) {

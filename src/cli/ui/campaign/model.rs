@@ -80,8 +80,8 @@ pub enum Page {
     Group {
         /// Tab that is shown on the page of the crash group.
         tab: Tab,
-        /// Number of lines by which the tab's text is scrolled: down from its first line, or in the
-        /// minimization log up from its last.
+        /// Number of lines by which the tab's text is scrolled: down from its first line, or, in
+        /// the tab of the minimization log, up from its last line.
         scroll: usize,
     },
 }
@@ -638,8 +638,8 @@ fn rate(first: &Sample, last: &Sample) -> Option<f64> {
 }
 
 /// Returns the y at `x` of the line that connects `points` (pairs of x and y, sorted by x) by
-/// straight pieces. Before the first and after the last point, returns that point's y; 0 without
-/// points.
+/// straight pieces. Before the first point and after the last one, returns the y of that point; 0
+/// without points.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let behind = points.partition_point(|(at, _)| *at < x);
     match (points.get(behind.wrapping_sub(1)), points.get(behind)) {

@@ -115,7 +115,7 @@ impl Terminal {
     }
 
     /// Restores the terminal and suspends the process group, as Ctrl-Z does; when the user resumes
-    /// it, shows the full screen again.
+    /// the process group, shows the full screen again.
     pub fn suspend(&mut self) -> io::Result<()> {
         restore_terminal();
         // As Ctrl-Z does: whoever waits for the group sees it stop.
