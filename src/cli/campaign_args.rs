@@ -340,8 +340,8 @@ impl MinimizationArgs {
     }
 
     /// Returns how many further crashes of a group are minimized after its first one: the value of
-    /// `--variants`, or `otherwise` without that option. Each has a minor key (a hash of the path
-    /// into the bug) that no other minimized crash of the group has.
+    /// `--variants`, or `otherwise` without that option. Each of these crashes has a minor key (a
+    /// hash of the path into the bug) that no other minimized crash of the group has.
     pub fn variants(&self, otherwise: Variants) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(otherwise, Variants::Most)

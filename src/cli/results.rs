@@ -283,7 +283,7 @@ pub struct InputFile {
 
 /// Returns the input file at `path`. An input that can be read only once (stdin for `-`, a pipe, or
 /// what a file descriptor leads to) is first saved in a file of the working directory, named after
-/// its hash, because logs refer to their inputs by path.
+/// the hash of the content, because logs refer to their inputs by path.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,

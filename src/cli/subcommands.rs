@@ -77,7 +77,7 @@ impl CommandLine {
     }
 
     /// Returns a parser of the command line that knows only the subcommands whose names occur in
-    /// `words`. It parses `words` like the parser of all subcommands, and is made faster.
+    /// `words`. It parses `words` like the parser of all subcommands, and takes less time to make.
     pub fn command_for(&self, words: &[OsString]) -> Command {
         self.with_subcommands(|name| words.iter().any(|word| word == name))
     }

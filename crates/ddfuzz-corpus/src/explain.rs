@@ -34,8 +34,8 @@ impl Fate {
     }
 }
 
-/// An explanation why a file was left out names at most this many of the kept files that reach the
-/// file's features.
+/// Maximum number of kept files that an explanation why a file was left out names as those that
+/// reach the file's features.
 const NAMED: usize = 3;
 
 /// Explains to the user why a cleanup kept a file or left it out. Reads each file of the output

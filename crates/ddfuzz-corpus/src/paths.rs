@@ -181,9 +181,9 @@ impl CleanPaths {
     }
 
     /// Returns true if `folder` was left by a cleanup that was killed while it replaced a corpus;
-    /// it may be removed, since all its files are copies of kept files. Such a folder is the one
-    /// that [`CleanPaths::announce_exchange`] has recorded last, perhaps moved since, and all its
-    /// files have names of kept files.
+    /// the folder may then be removed, since all its files are copies of kept files. It is the
+    /// folder that [`CleanPaths::announce_exchange`] has recorded last, even if it was moved since,
+    /// and its files have the names of kept files.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let known = self.read();
         let same = known

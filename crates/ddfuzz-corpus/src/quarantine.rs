@@ -154,9 +154,10 @@ fn lines(
     Ok(ours.map(|line| (line.input, line.crash)).collect())
 }
 
-/// Stores an input as flaky that failed in a run of the cleanup, but not in triage. Its crash
-/// record counts that one run only, since it is not known how often the input fails. Returns the
-/// crash as the triage journal records it; `None` if the input's file has another content by now.
+/// Stores as flaky an input that failed in a run of the cleanup, but not in triage. Its crash
+/// record counts only the run that failed, since it is not known how often the input fails. Returns
+/// the crash as the triage journal records it; `None` if the input's file has another content by
+/// now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,

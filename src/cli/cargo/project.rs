@@ -455,8 +455,8 @@ pub fn copy_to_project(
     Ok(written.first)
 }
 
-/// Returns the ids of the campaigns on the fuzz target `name`; `None` if all campaigns of the
-/// output directory are on that target, or none is.
+/// Returns the ids of the campaigns on the fuzz target `name`; `None` if either all or none of the
+/// campaigns of the output directory are on this fuzz target.
 pub fn own_campaigns(reader: &Reader, name: &str) -> Result<Option<BTreeSet<String>>, Failure> {
     let campaigns = reader.campaigns()?;
     let is_own = |campaign: &&Campaign| {

@@ -123,7 +123,7 @@ struct Commit<'a> {
 
 impl<'a> Commit<'a> {
     /// Returns the commit of the program of `target`; `None` if the program is not below a git
-    /// repository, or tracked files there differ from the commit.
+    /// repository, or tracked files of the repository differ from the commit.
     fn of(target: &'a Target, output: &Output) -> Option<Commit<'a>> {
         let Program::Path(program) = &target.program else {
             return None;

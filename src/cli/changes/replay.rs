@@ -1,5 +1,5 @@
-//! Logs of `ddfuzz changes` for `ddfuzz log`: rebuilds the result without any build, and builds and
-//! tests again what the claim rests on.
+//! Logs of `ddfuzz changes` for `ddfuzz log`: rebuilds the result without any build of the program,
+//! and builds and tests again the versions on which the result's claim (minimality) rests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ struct Rebuilt {
 }
 
 /// Computes the result of a log of `ddfuzz changes` again, without any build, and prints it; writes
-/// its patch to `out`, if given and the search was finished.
+/// its patch to `out`, if `out` is given and the search was finished.
 pub fn rebuild(
     path: &Path,
     log: &Log,
@@ -210,18 +210,18 @@ pub fn verify(
 /// What running the tests of a claim again has shown.
 #[derive(Default)]
 struct Tested {
-    /// How many changes were tested within the time limits without refuting the claim, and how many
-    /// changes the claim is about.
+    /// Number of changes that were tested within the time limits without refuting the claim, and
+    /// number of changes that the claim is about.
     proved: Proved,
     /// What refutes the claim, in words; `None` if nothing does.
     refuted: Option<String>,
 }
 
 impl Tested {
-    /// Tests again what the claim of a log (that its result is minimal) rests on: for each change
-    /// in `found`, the version with all the others; for a `difference`, also the passing version,
-    /// alone and with each single one of the changes. Returns how much is proved, and what refutes
-    /// the claim.
+    /// Tests the versions again that must behave as the log's claim says (that its result is
+    /// minimal): for each change in `found`, the version with all other changes; for a
+    /// `difference`, also the passing version, alone and with each single one of the changes.
+    /// Returns how much is proved, and what refutes the claim.
     fn by(
         session: &mut Session<'_>,
         workers: &mut Workers,

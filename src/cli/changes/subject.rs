@@ -143,7 +143,7 @@ impl Versions {
 
     /// Creates a private git repository in `folder` that has both versions. Returns the repository
     /// and the commit ids of the old and the new version in it. If the output directory `out` is
-    /// inside a version that is a directory, it is left out.
+    /// inside a version that is a directory, the version does not include it.
     pub fn open(&self, folder: &Path, out: &Path) -> Result<(Repository, String, String), Failure> {
         let opened = match self {
             Versions::Revisions {
@@ -317,8 +317,8 @@ impl Subject {
 
     /// Sets the crash of the group that `--group` names as the failure to search for, under the
     /// conditions in which it was found. If no program is given, also sets the program that the
-    /// group records, and fails if that is outside the repository. Returns the path of the group's
-    /// reproducer.
+    /// group records, and fails if this program is outside the repository. Returns the path of the
+    /// group's reproducer.
     fn read_group(
         &mut self,
         group: &Path,

@@ -173,8 +173,8 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Fails if `CORPUS.old` exists, the path to which the replaced corpus is to be moved. It may
-    /// exist in two cases: it is a copy of kept files, left by a killed call; or, with
+    /// Fails if the path `CORPUS.old`, to which the replaced corpus is to be moved, exists, except
+    /// in two cases: it is a copy of kept files that a killed call has left; or, with
     /// `--delete-old`, an earlier cleanup has moved it there, and it contains nothing but inputs.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.

@@ -93,8 +93,8 @@ impl SearchTask {
         self.passing.as_ref().map_or(&[], |input| &input.bytes)
     }
 
-    /// Returns the suffixes that are appended to a name for the names of the result files: for
-    /// `max` `.max`; for `diff` `.diff`, and `.pass` for the passing side.
+    /// Returns the suffixes of the names of the result files: for `max`, `.max`; for `diff`,
+    /// `.diff` for the failing and `.pass` for the passing input.
     fn endings(&self) -> &'static [&'static str] {
         match self.goal {
             Goal::Maximize => &[".max"],

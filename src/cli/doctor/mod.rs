@@ -69,8 +69,8 @@ pub struct WayReport {
     /// Number of runs from which `runs_per_s` is computed; `None` if the way does not work. Run
     /// times of different inputs differ, so that the rate of few runs says little.
     pub measured_runs: Option<u64>,
-    /// How many of the campaign's runs reached the time limit, those of its warm-up included; `None`
-    /// if the way does not work.
+    /// Number of runs of the measuring campaign that reached the time limit, including those of its
+    /// warm-up; `None` if the way does not work.
     pub measured_hangs: Option<u64>,
     /// For the way `snapshot`, which makes many runs in one process: how many runs could not be
     /// made in this process, and why. `None` for all other ways, and if `snapshot` does not work.

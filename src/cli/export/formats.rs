@@ -273,7 +273,7 @@ fn check_channel(target: &Target) -> Result<(), Failure> {
 }
 
 /// Fails unless cargo can call the cargo-fuzz harness as the target was called: with an environment
-/// that is inherited, and with no arguments but flags of libFuzzer and the input.
+/// that is inherited, and with no arguments except flags of libFuzzer and the input.
 fn check_harness_call(target: &Target) -> Result<(), Failure> {
     let is_flag = |arg: &OsString| {
         let arg = arg.to_str();

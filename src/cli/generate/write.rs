@@ -251,7 +251,7 @@ fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
 }
 
 /// Returns the length in bytes of the file `file` if its content is the input that `name`
-/// describes. `None` if the content differs, or if it is not a regular file.
+/// describes. `None` if the content differs, or if `file` is not a regular file.
 fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

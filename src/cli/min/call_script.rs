@@ -183,7 +183,7 @@ fn with_path(arg: &OsStr, input: &Path) -> OsString {
 const LOG: &str = ".log.jsonl";
 
 /// The paths of the files that a minimization with `--args` or `--env-vars` writes. It minimizes
-/// one part of the call after another: whole arguments, the characters of an argument, the
+/// one part of the command line after another: whole arguments, the characters of an argument, the
 /// environment, the input. Beside the log `crash.min.log.jsonl` of the input, each other part has a
 /// log (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`; when it
 /// is minimized again, `crash.min.args.2.log.jsonl`). There is also the script `crash.min.sh`, and

@@ -290,8 +290,9 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Chooses the input generator, for a resumed campaign by its settings `recorded`, and prints
-    /// the warnings about the target.
+    /// Chooses the input generator, which for a resumed campaign depends on its settings
+    /// `recorded`, and prints the warnings about the target. Fails if an option does not fit the
+    /// generator.
     fn settle(
         &self,
         started: &mut Started,
@@ -369,8 +370,8 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Warns that the output directory of a resumed campaign records no settings: it was stopped
-    /// before it had stored them, or is of an older version.
+    /// Warns that the output directory of a resumed campaign records no settings: the campaign was
+    /// stopped before it had stored them, or was begun by an older version of ddfuzz.
     fn warn_of_unrecorded(&self, output: &Output) {
         let (seeds, dictionaries) = self.seeds.given_paths();
         if seeds.is_empty() && dictionaries.is_empty() {
@@ -480,7 +481,7 @@ impl RunArgs {
     }
 
     /// Returns the name of the first option on the command line that only ddfuzz's own engine
-    /// heeds; `None` if there is none.
+    /// supports; `None` if there is none.
     pub fn only_own_engine(&self) -> Option<&'static str> {
         let own = values::first_given(&[
             ("--generator", self.generator != GeneratorArg::Auto),

@@ -28,8 +28,8 @@ use crate::triage::{Crash, Found, Key, Quick, Triager};
 /// Maximum number of inputs that are run again one by one, to see whether runs of several workers
 /// have disturbed each other.
 const RUN_ALONE: usize = 8;
-/// How often a flaky input is run again while nothing else runs. If it crashes each time, runs of
-/// other workers have disturbed its earlier runs.
+/// Number of times that a flaky input is run again while nothing else runs. If it crashes each
+/// time, runs of other workers have disturbed its earlier runs.
 const RUNS_ALONE: u32 = 20;
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.

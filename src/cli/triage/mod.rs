@@ -357,10 +357,10 @@ impl Against {
         })
     }
 
-    /// Sets in `group`, a group of this triage, whether it is new, that is, missing in the other
-    /// output directory. Leaves that open, with the reason, if no match is found, but the builds of
-    /// that directory had other sanitizers than the present build (`now`), so that they would report
-    /// the same crash differently.
+    /// Sets in `group`, a group of this triage, whether it is new, that is, missing in the output
+    /// directory of `--against`. Leaves this unknown, with the reason, if no match is found, but
+    /// the builds of that directory had other sanitizers than the present build (`now`), so that
+    /// they would report the same crash differently.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;

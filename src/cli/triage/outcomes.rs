@@ -21,16 +21,18 @@ pub struct Outcome {
     /// Index of the crash variant (pair of major and minor key, the coarse and fine hash of a
     /// crash) to which the input's crash belongs; `None` if it did not crash.
     pub variant: Option<usize>,
-    /// Index of a second crash variant, which is flaky: the input crashed with the keys of that
-    /// variant in one of its runs. `None` if all its crashes had the same keys.
+    /// Index of a second crash variant (pair of coarse and fine hash of a crash), which is flaky:
+    /// the input crashed with the keys of that variant in one of its runs. `None` if all its
+    /// crashes had the same keys.
     pub once: Option<usize>,
     /// Whether memory leaks were looked for in a run of the input.
     pub leaks: bool,
 }
 
 impl Outcome {
-    /// Iterates over the indices of the crash variants that the input has shown: the one of its
-    /// crash, and one that it has shown in a single run only.
+    /// Iterates over the indices of the crash variants (pairs of coarse and fine hash of a crash)
+    /// that the input has shown: the one of its crash, and one that it has shown in a single run
+    /// only.
     fn variants(self) -> impl Iterator<Item = usize> {
         self.variant.into_iter().chain(self.once)
     }
@@ -75,8 +77,8 @@ pub enum FileState {
     Content(ContentHash),
 }
 
-/// Smallest input file of each crash variant: maps the variant's index to (size in bytes, index of
-/// the file).
+/// Smallest input file of each crash variant (pair of coarse and fine hash of a crash): maps the
+/// variant's index to (size in bytes, index of the file).
 pub type Least = BTreeMap<usize, (u64, usize)>;
 
 /// The outcomes of all distinct inputs of a triage, by the hash of their content, and the crash
@@ -87,8 +89,8 @@ pub struct TriageOutcomes {
     pub variants: Vec<Variant>,
     by_key: HashMap<(Kind, Key, Key), usize>,
     majors: HashSet<(Kind, Key)>,
-    /// The groups of crashing inputs in the journal of earlier calls, by the hashes that identify
-    /// target and input.
+    /// The groups of the inputs that crashed in earlier calls, as the journal records them, by the
+    /// hashes that identify target and input.
     earlier: HashMap<(ContentHash, ContentHash), (Kind, Key)>,
 }
 

@@ -430,8 +430,8 @@ impl BehaviourJournal {
 }
 
 impl Line {
-    /// Checks whether a journal line has the present format version, and is of the target with this
-    /// identity.
+    /// Returns true if a journal line has the present format version, and records the behaviour of
+    /// the target with the identity `target`; else false.
     fn is_of(&self, target: ContentHash) -> bool {
         self.v == VERSION && self.target == target
     }

@@ -74,8 +74,8 @@ pub struct Output {
 /// [varies](Behaviour::varies) between the runs, or cannot be observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// How the runs on the input ended. If they differ, the most severe ending: a signal before the
-    /// memory limit, the time limit and an exit.
+    /// How the runs on the input ended. If they differ, the most severe ending: signals are the
+    /// most severe, then the memory limit, the time limit, and exits.
     pub ended: Ended,
     /// Length and hash of what the target wrote to its standard output in each run; `None` if that
     /// varies between the runs or cannot be observed.

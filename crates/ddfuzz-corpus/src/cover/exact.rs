@@ -319,8 +319,8 @@ impl RowPrices {
         (0..matrix.height()).map(price).collect()
     }
 
-    /// Returns, for each row, its price (0 if it is not set yet) as a pair of numbers: the first
-    /// divided by the second.
+    /// Returns the price of each row (feature), 0 if it is not set yet, as a numerator and a
+    /// denominator.
     pub fn iter(&self) -> impl Iterator<Item = (i64, i64)> {
         let prices = self.of_row.iter();
         prices.map(|price| (price.unwrap_or(0), self.scale))

@@ -19,8 +19,9 @@ struct QueuedColumn {
 }
 
 impl Ord for QueuedColumn {
-    /// Orders columns by the number of uncovered rows that they would cover per weight (cost), the
-    /// greatest last, without rounding; of equal ones the column with the lower number is greater.
+    /// Orders columns (inputs) by the number of uncovered rows (features) that they would cover per
+    /// weight (cost), the greatest last, without rounding; of equal ones the column with the lower
+    /// number is greater.
     fn cmp(&self, other: &QueuedColumn) -> Ordering {
         let own = u128::from(self.gain) * u128::from(other.weight);
         let others = u128::from(other.gain) * u128::from(self.weight);
@@ -146,7 +147,7 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
     chosen
 }
 
-/// Maximum number of passes over all columns in which a set cover is improved by replacing columns.
+/// Maximum number of passes over all columns (inputs) to improve a set cover by replacing columns.
 const PASSES: usize = 4;
 
 /// A set cover that is improved step by step, by removing and replacing columns.

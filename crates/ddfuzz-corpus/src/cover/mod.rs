@@ -214,8 +214,7 @@ pub fn weight(bytes: u64, slowness: Slowness, price: u64) -> u64 {
     size.saturating_mul(slowness.factor()).clamp(1, HEAVIEST)
 }
 
-/// The rule by which the weight (cost of keeping) of an input is computed from its size and
-/// slowness.
+/// The rule for computing the weight (cost of keeping) of an input from its size and slowness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CostModel {
     /// The cost of keeping one more file, in bytes, added to the size of each input.

@@ -221,9 +221,9 @@ impl PricedCover {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
 
-    /// Returns true if this cover comes closer to the limits `most` (number of files, and bytes)
-    /// than the cover `other`. The excess of a cover is its number of files or of bytes divided by
-    /// the limit, whichever quotient is greater.
+    /// Returns true if this cover exceeds the limits `most` (number of files, and bytes) by a
+    /// smaller factor than the cover `other`. The factor is the number of files or of bytes of a
+    /// cover, divided by its limit, whichever is greater.
     fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));

@@ -12,11 +12,11 @@ use crate::{Feature, FeatureUnion, Features};
 /// If more than one in this many features is found only when each input has its own process, the
 /// target is taken to keep state between runs, and runs may not share a process.
 const STATEFUL_DIVISOR: usize = 20;
-/// How many inputs are run in separate processes in each attempt to find features of code that runs
-/// only once in a process.
+/// Number of inputs that are run in separate processes in each attempt to find features of code
+/// that runs only once in a process.
 const ALONE: usize = 4;
-/// Features of code that runs only once in a process are searched at most this many times; a search
-/// that finds none is the last one.
+/// Maximum number of searches for features of code that runs only once in a process; a search that
+/// finds none is the last one.
 const ATTEMPTS: u32 = 4;
 /// Greatest permitted probability that the kept inputs, each run once, all miss a flaky feature
 /// (one that only some runs reach). Inputs are added for the feature until this probability is

@@ -24,7 +24,7 @@ impl Screen for Notes<'_> {
 impl Engine<'_> {
     /// Stores the failing inputs of a corpus in crash groups. Returns the numbers of the contents
     /// that may be kept, in two lists: those whose first run did not fail, and those whose first
-    /// run failed, but no further run.
+    /// run failed, but whose further runs did not.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,

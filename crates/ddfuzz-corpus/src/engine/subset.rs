@@ -418,8 +418,8 @@ pub(super) struct KeptSet {
     /// The set cover that determined which files are kept; its weight and lower bound are reported.
     /// `None` if no subset is chosen.
     pub cover: Option<Cover>,
-    /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if it was
-    /// not asked.
+    /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if this
+    /// fuzzer was not asked.
     pub own_count: Option<LibFuzzerCounts>,
     /// Name of the journal file that holds the features of the corpus's inputs.
     pub journal: &'static str,
@@ -462,8 +462,8 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// If the kept files, run together at the end, miss a feature, at most this many further inputs
-/// that have reached it are kept.
+/// Maximum number of further inputs that are kept because of one feature that they have reached,
+/// but that the kept files, run together at the end, do not reach.
 const MOST: usize = 8;
 
 /// All inputs of the corpus that do not fail; those that are not kept can be added to the kept
@@ -491,8 +491,8 @@ impl<'a> Reserve<'a> {
         &self.healthy
     }
 
-    /// Returns the numbers of the inputs that are not among the files `kept`, or are there only in
-    /// trimmed form.
+    /// Returns the numbers of the inputs that are not among the files `kept`, or are among them
+    /// only in trimmed form.
     pub fn excluded(&self, kept: &[KeptFile]) -> Vec<usize> {
         let whole: HashSet<ContentId> = (kept.iter().filter(|file| !file.is_trimmed()))
             .filter_map(|file| ContentId::parse(file.size_before, &file.content))

@@ -28,7 +28,7 @@ use record::HEAD;
 pub use ddfuzz_model::files::Position as RecordPosition;
 pub use record::{Observation, RecordHead, encode};
 
-/// If a record waits for longer than this to be synced to the device, the next append syncs the
+/// Time after which a record that is not synced to the device yet makes the next append sync the
 /// journal.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
@@ -182,8 +182,8 @@ fn decode_whole(record: &[u8], place: RecordPosition) -> io::Result<(RecordHead,
 /// Number of bytes of a journal that are read at once where records are read in their order.
 const AHEAD: usize = 1 << 16;
 
-/// The part of a journal that was read last. Records that are read in the order in which they were
-/// written take one system call for many of them.
+/// The part of a journal that was read last. If records are read in the order in which they were
+/// written, many of them take one system call.
 #[derive(Debug, Default)]
 struct ReadAhead {
     /// Offset in the journal's file of the first byte that is held in memory.

@@ -432,7 +432,7 @@ const AT_ONCE: usize = 64 * 1024;
 /// Number of bytes in which a `PathSpool` stores the length of a path, before the path.
 const LENGTH: usize = 4;
 
-/// Stores paths in an unlinked temporary file, since those of a million files would take much
+/// Stores paths in an unlinked temporary file, since the paths of a million files would take much
 /// memory.
 #[derive(Debug)]
 pub(super) struct PathSpool {

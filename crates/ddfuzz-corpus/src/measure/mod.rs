@@ -70,8 +70,8 @@ pub struct MeasureSettings<'a> {
     /// Greatest length of an input of the corpus, in bytes; longer files are not read.
     pub max_len: u64,
     /// Whether runs get a shorter time limit that adapts to the times of earlier runs. A run that
-    /// exceeds it is repeated with the full limit, and only that run decides whether the input
-    /// hangs.
+    /// exceeds it is repeated with the full limit, and only the repeated run decides whether the
+    /// input hangs.
     pub learn_limit: bool,
     /// Whether runs may share a process, if the way of execution permits it. In a separate process
     /// a run does not depend on earlier runs.

@@ -32,8 +32,8 @@ struct CrashSuspicion {
 }
 
 impl CrashSuspicion {
-    /// Returns what the pool of `settings` knows of the target; without a pool, or in an empty one,
-    /// reads it from the target's program.
+    /// Returns which endings of runs may be failures of the target, as the pool of `settings`
+    /// knows. Without a pool, or if it does not know yet, finds this out from the target's program.
     fn of(settings: &MeasureSettings<'_>) -> Result<CrashSuspicion, ExecError> {
         let pool = settings.runners.map(|pool| &pool.suspicion);
         if let Some(known) = pool.and_then(OnceLock::get) {

@@ -23,8 +23,8 @@ pub struct RequiredFeatures {
     /// in every run, the file is skipped.
     pub required: Features,
     /// Other features that runs of the trimmed file may reach; `None` allows all. Flaky features
-    /// must be included, or candidates that happen to reach one are rejected. The features of the
-    /// original are always allowed.
+    /// must be included, because otherwise candidates that happen to reach one are rejected. The
+    /// features of the original are always allowed.
     pub allowed: Option<Arc<Features>>,
 }
 

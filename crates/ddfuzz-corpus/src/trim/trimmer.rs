@@ -24,7 +24,7 @@ use ddfuzz_minimize::{
 use ddfuzz_model::files::{FileError, atomic};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
-/// After trimming, a file is run this many times to find the features that it reaches in every run.
+/// Number of runs of a file after trimming, to find the features that it reaches in every run.
 const STEADY: usize = 3;
 
 /// A function that is called with a crash of a candidate, once per file for each pair of major and

@@ -37,9 +37,9 @@ type SettleResult = Option<(Vec<u8>, Examined)>;
 /// files whose inputs show it, the smallest first.
 #[derive(Default)]
 struct SmallestFiles {
-    /// For each variant, by its index: the size in bytes and the index of each of its files,
-    /// smallest first. A file whose input turned out to belong to another variant is removed only
-    /// when it has become the first one.
+    /// For each crash variant (pair of coarse and fine hash of a crash), by its index: the size in
+    /// bytes and the index of each of its files, smallest first. A file whose input turned out to
+    /// belong to another variant is removed only when it has become the first one.
     files: BTreeMap<usize, BinaryHeap<Reverse<(u64, usize)>>>,
 }
 
@@ -165,8 +165,8 @@ impl TriageJob<'_> {
 }
 
 /// Returns the task of examining the file with the index `at`, the smallest one of the crash
-/// variant with the index `variant`. `None` if the crash of that input is stored already, or if the
-/// variant is flaky.
+/// variant (pair of coarse and fine hash of a crash) with the index `variant`. `None` if the crash
+/// of its input is stored already, or if the variant is flaky.
 fn task_of(progress: &mut TriageState, variant: usize, at: usize) -> Option<SettleTask> {
     let (input, _) = progress.outcomes.outcome(&progress.states[at])?;
     let directory = progress.directory.as_ref();
