@@ -346,9 +346,9 @@ pub(super) struct KeptFile {
     /// The guarantee that trimming gives for the kept file's current content, such as 1-minimal;
     /// `None` if it gives none.
     pub claim: Option<String>,
-    /// The features that the file had to keep in the last round of trimming that could not shorten
-    /// it further; it is not trimmed for the same features again. `None` if there was no such
-    /// round.
+    /// The features that the file had to keep in its last round of trimming, if another round for
+    /// the same features would not shorten it; it is then not trimmed for these features again.
+    /// Else `None`.
     pub settled_for: Option<Features>,
     /// What runs in fresh processes have shown of the file's candidates in all rounds of trimming.
     pub known: Arc<Mutex<KnownRuns>>,
