@@ -121,7 +121,7 @@ impl Failure {
         Failure::new(Exit::Interrupted, "interrupted", "interrupted")
     }
 
-    /// Creates a failure for a panic of ddfuzz with this payload (exit code 70).
+    /// Creates a failure for a panic of ddfuzz with the payload `panic` (exit code 70).
     pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> Failure {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());

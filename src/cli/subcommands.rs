@@ -42,7 +42,8 @@ pub struct Subcommand {
     understand: Understand,
 }
 
-/// A function that converts parsed options to one that runs a subcommand with them.
+/// A function that converts the parsed options of a subcommand to a function that runs the
+/// subcommand with them.
 type Understand = Box<dyn Fn(&ArgMatches) -> Result<Job, clap::Error>>;
 
 /// Returns the subcommand `name`, which has the options `A` and is carried out by `run`.

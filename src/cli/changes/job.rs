@@ -264,7 +264,7 @@ fn goal(args: &ChangesArgs) -> Goal {
     }
 }
 
-/// Returns true if the last line of a log is the end of its search.
+/// Returns true if the last line of a log records the end of the search.
 fn has_end(log: &Log) -> bool {
     matches!(log.lines.last(), Some((_, Line::End(_))))
 }

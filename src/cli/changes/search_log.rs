@@ -1,4 +1,5 @@
-//! The log of a search for changes: read, begun anew or continued, and which search it is of.
+//! The log of a search for changes: reads it, begins it anew or continues it, and tells which
+//! search it is of.
 
 use std::path::{Path, PathBuf};
 

@@ -200,7 +200,8 @@ impl SettingsMerger<'_> {
     }
 }
 
-/// Returns the option of a command with the long name `name`; `None` if it has none.
+/// Returns the option of a command with the long name `name`; `None` if the command has no such
+/// option.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command
         .get_arguments()

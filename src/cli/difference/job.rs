@@ -242,7 +242,8 @@ impl DifferenceJob<'_> {
 /// What decides in `ddfuzz max` and `ddfuzz diff` whether a candidate fails: a crash or an
 /// interestingness test.
 pub(super) enum FailureCriterion {
-    /// A candidate fails if the program crashes on it with the same keys as the crash in `crash`.
+    /// A candidate fails if the program crashes on it with the same keys (hashes of the stack) as
+    /// the crash in `crash`.
     Crash {
         minimizing: Box<Minimizing>,
         crash: Box<Crash>,

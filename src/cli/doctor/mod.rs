@@ -197,7 +197,7 @@ const WARM_UP_DIVISOR: u32 = 4;
 /// wrong rate: a campaign counts its runs in order and 16 at once, so during one slow run the runs
 /// of other workers are not counted.
 const MIN_MEASURED_RUNS: u64 = 64;
-/// A measurement with too few runs takes up to this many times the measuring time.
+/// Maximum duration of a measurement with too few runs, as a multiple of the measuring time.
 const MAX_TIME_FACTOR: u32 = 5;
 
 /// Runs per second of a way of execution, the number of runs from which this rate is computed, and

@@ -25,7 +25,7 @@ const LONGEST: u64 = 4096;
 pub struct Refusal {
     /// What each of the refused runs would have done, in a few words such as `write to a file`.
     pub reason: String,
-    /// Number of runs that were refused for this reason.
+    /// Number of runs that were refused (left to new processes) for this reason.
     pub runs: u64,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct WrittenTests {
 struct LeftOut {
     /// Major key of the group (the hash that identifies the bug), as 12 hex digits.
     major: String,
-    /// Why no test could be made: the message of the error.
+    /// Why no test could be made for the group: the message of the error.
     why: String,
 }
 

@@ -299,7 +299,7 @@ impl CallFiles {
         Err(Failure::exists(&file, CONTINUE_OR_OVERWRITE))
     }
 
-    /// Returns true if there is a log of a part of the command line beside the main one.
+    /// Returns true if there is a log of a part of the command line, in addition to the main log.
     pub(in crate::cli) fn has_logs(&self) -> bool {
         let script = self.script();
         self.existing().iter().any(|file| *file != script)

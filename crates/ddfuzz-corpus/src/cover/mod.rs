@@ -178,7 +178,7 @@ trait Columns {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slowness(u8);
 
-/// An input whose run takes less CPU time than this belongs to the fastest class.
+/// Upper limit of the CPU time of inputs in the fastest slowness class.
 pub const FAST: Duration = Duration::from_millis(10);
 
 /// Greatest weight (cost of keeping) of one input; the sum of a million such weights does not

@@ -277,7 +277,7 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
     }
 }
 
-/// The request of a cleanup: the corpus, the target, limits, and which steps are done.
+/// Settings of a cleanup: the corpus, the target, limits, and which steps are done.
 #[derive(Clone, Debug)]
 pub struct CleanSettings {
     /// The target that the cleanup runs, if possible a build that reports coverage.

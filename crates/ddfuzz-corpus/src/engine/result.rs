@@ -418,7 +418,7 @@ impl CleanTotals {
         self.not_input_files = examples(passed_over).collect();
     }
 
-    /// Counts a file of the corpus as unreadable that was removed or changed during the cleanup.
+    /// Counts as unreadable a file of the corpus that was removed or changed during the cleanup.
     pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
         self.unreadable.add(bytes);
         if self.unread.len() < NAMED {

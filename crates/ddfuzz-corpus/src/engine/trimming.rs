@@ -56,7 +56,7 @@ pub(super) struct TrimRounds<'a> {
     pub steady: Steady<'a>,
     /// Called with each crash that a candidate caused, to store it.
     pub on_slip: OnSlip<'a>,
-    /// Turns true when the user stops the cleanup.
+    /// Flag that turns true when the user stops the cleanup.
     pub stop: &'a AtomicBool,
 }
 

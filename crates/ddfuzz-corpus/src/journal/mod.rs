@@ -179,7 +179,7 @@ fn decode_whole(record: &[u8], place: RecordPosition) -> io::Result<(RecordHead,
     Ok((head, seen))
 }
 
-/// Number of bytes of a journal that are read at once where records are read in their order.
+/// Number of bytes of a journal that are read ahead when its records are read in their order.
 const AHEAD: usize = 1 << 16;
 
 /// The part of a journal that was read last. If records are read in the order in which they were
@@ -306,7 +306,7 @@ impl JournalIdentity {
 
 /// Name and version of the journal's file format, as written in its first record.
 const NAME: &[u8] = b"ddfuzz clean.journal 1\n";
-/// Number of bytes of a journal that are read at once.
+/// Number of bytes that are read at once when a whole journal is scanned.
 const AT_ONCE: u64 = 1 << 20;
 
 /// Encodes the first record of a journal, which identifies the target.

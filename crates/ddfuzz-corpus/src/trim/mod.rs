@@ -152,7 +152,7 @@ pub enum TrimError {
         /// server.
         way: Way,
     },
-    /// A minimization failed or was stopped; see [`TrimError::is_interrupted`].
+    /// Trimming a file by delta debugging failed or was stopped; see [`TrimError::is_interrupted`].
     #[error(transparent)]
     Minimize(#[from] MinimizeError),
     /// A file could not be read or written.

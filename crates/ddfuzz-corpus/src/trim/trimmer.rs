@@ -343,7 +343,8 @@ pub(super) fn open(path: &Path, start: StartLine) -> Result<Journal, LogError> {
 
 /// Callbacks and stop flag of trimming many files, which are numbered from 0.
 pub struct TrimWatch<'a> {
-    /// Called with the result of each file, one call at a time, in the order in which files end.
+    /// Called with the result of each file, one call at a time, in the order in which files are
+    /// finished.
     pub on_trimmed: OnTrimmed<'a>,
     /// Called with each crash of a candidate, one call at a time, and once per file for each pair
     /// of major and minor key (coarse and fine hash of the crash). The order of calls depends on

@@ -80,7 +80,7 @@ pub struct LibFuzzers {
     /// Number of times that a libFuzzer process was started again after a signal had ended it
     /// without a failing input.
     killed: u32,
-    /// The first error for which a libFuzzer process was not started again; `None` if there is
+    /// The first error that kept a libFuzzer process from being started again; `None` if there was
     /// none.
     error: Option<CampaignError>,
     /// Exit status of the first libFuzzer process that ended without success, because it found a

@@ -49,7 +49,7 @@ pub struct FullScreen {
     looked: Option<Instant>,
     drawn: Option<Instant>,
     read: Option<Instant>,
-    /// How often the output directory was read; the number determines which crash group is read
+    /// Number of times that the output directory was read; it determines which crash group is read
     /// next.
     turn: usize,
 }
