@@ -262,8 +262,8 @@ pub struct FailingInput {
     pub size: u64,
     /// How the failing run of the input ended: by a signal, an exit status, or a limit.
     pub ended: Ended,
-    /// Whether triage has already run the input and the input did not fail. Since it failed in a
-    /// later run, it is flaky, and is not triaged once more.
+    /// Whether an earlier run of the input did not fail. If so, and if triage finds no failure, the
+    /// input is stored as flaky; if not, such an input counts as not failing.
     pub again: bool,
 }
 

@@ -154,7 +154,7 @@ impl Engine<'_> {
 
     /// Has the target's own fuzzer run the kept files, then the inputs `others`. Returns the
     /// coverage of all of them, and those of `others` that reach a feature which no file before
-    /// them has reached.
+    /// them has reached. `None` if there is no file to run.
     fn merge(
         &self,
         own_fuzzer: &dyn OwnFuzzer,
