@@ -143,7 +143,7 @@ impl Failure {
     }
 
     /// Returns the failure with `path` as the path that it is about. If the message does not
-    /// contain the path, the path is put in front of it.
+    /// contain the path, the path is put in front of the message.
     pub fn path(mut self, path: &Path) -> Failure {
         let error = &mut self.report.error;
         let shown = path.display().to_string();

@@ -197,9 +197,9 @@ fn to_stdout(error: &io::Error) -> Failure {
 }
 
 /// Writes the inputs of a preset (a data set of the published fuzz studies) into `directory`, each
-/// to a file of its name; only `count` of them if that is given. A file that exists with the right
-/// bytes stays, so that a repeated command continues an interrupted one. Fails at a file with other
-/// bytes.
+/// to a file of its name; if `count` is given, only that many of them. A file that exists with the
+/// right bytes stays, so that a repeated command continues an interrupted one. Fails at a file with
+/// other bytes.
 pub fn write_preset(
     preset: Preset,
     seed: u64,

@@ -294,8 +294,8 @@ pub(super) fn asked(
     Some(ContentHash::of(&text))
 }
 
-/// Reads the stored result of trimming and the known runs from a file's folder. `None` if nothing
-/// is stored there, it is damaged, or its hash of all that the result depends on is not `asked`.
+/// Reads the stored result of trimming and the known runs from a file's folder. `None` if no result
+/// is stored, it is damaged, or the stored hash of all that it depends on is not `asked`.
 pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<(Trimmed, KnownRuns)> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
     let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;
