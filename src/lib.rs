@@ -1,8 +1,9 @@
 //! **ddfuzz** turns every crash into its shortest reproducer while the fuzz campaign runs.
 //!
 //! One sentence per step: a *campaign* makes inputs; a *target* runs them; *triage* names each
-//! crash by its keys and files it in a group; the *minimizer* runs delta debugging on each new
-//! group with "same key" as its oracle and writes the minimization log; the *store* keeps it all.
+//! crash by its keys (hashes of its stack) and files it in a group; the *minimizer* runs delta
+//! debugging on each new group with "same key" as its oracle and writes the minimization log; the
+//! *store* keeps it all.
 //!
 //! This crate is the command line, and the library under one name: each module is a crate.
 //!
@@ -20,7 +21,7 @@
 //! | `explain` | `ddfuzz-explain` | cause–effect chains of a failure | `cli` |
 //! | `corpus` | `ddfuzz-corpus` | a minimal subset of a corpus with the same coverage | `campaign` |
 //!
-//! [`target!`] makes a target of a closure; it is there in every combination of features.
+//! [`target!`] makes a target of a closure; it is available with every combination of features.
 
 pub use ddfuzz_target::target;
 

@@ -13,8 +13,7 @@ use crate::report::text::shell_word;
 
 /// Input of a trial run: a short text that most programs that read text accept.
 const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
-/// A warning about the target is derived from the runs of a campaign only if there are at least
-/// this many.
+/// Minimum number of runs of a campaign from which a warning about the target is derived.
 const MIN_RUNS: u64 = 200;
 
 /// How the target behaved in two trial runs, one on an empty input and one on a short text.
@@ -59,8 +58,8 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
 
 /// Returns advice on a run that ended by `ended` without a crash; `None` if there is none. After
 /// SIGKILL, the program may have killed itself. After an error status of a program that reads its
-/// input from a file (`@@`), the program may have refused the file because of its name: the file
-/// has no ending such as the input at `path` has.
+/// input from a file (`@@`), the program may have refused the file because the file's name, unlike
+/// that of the input at `path`, has no ending.
 pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Option<String> {
     let status = match ended {
         Ended::Exit(status) => status,
@@ -85,7 +84,7 @@ pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Opti
 }
 
 /// Returns true if breakpoints change how runs of the target end: a trial run with breakpoints ends
-/// differently from those without, or had to be made again without. The covered blocks of an
+/// differently from runs without, or had to be repeated without. The covered blocks of an
 /// unmodified program are found by breakpoints; a program is disturbed by them if it handles or
 /// blocks SIGTRAP, or reads its own code. Returns false if they change nothing, if coverage is not
 /// measured by breakpoints, or if runs without them also differ from each other.
@@ -112,10 +111,10 @@ pub fn is_disturbed(executor: &mut dyn Executor) -> Result<bool, ExecError> {
 
 impl Behaviour {
     /// Returns a warning if the target gets its input on stdin, but read no byte of the short text
-    /// in its trial run. Returns `None` if it read some, or if the number of bytes read is unknown.
-    /// Also returns `None` if it may have got the input in another way: the text made the run end
-    /// otherwise than the empty input did (a program may map stdin into memory), or an argument
-    /// names stdin as a file.
+    /// in its trial run. Returns `None` if it read some bytes, or if their number is unknown. Also
+    /// returns `None` if the target may have got the input in another way: the run on the text
+    /// ended otherwise than the run on the empty input (a program may map stdin into memory), or an
+    /// argument names stdin as a file.
     pub fn ignored_stdin(&self, target: &Target) -> Option<TargetWarning> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
         let is_ignored = self.read == Some(0) && self.on_nothing == self.on_text;
@@ -151,9 +150,10 @@ impl Behaviour {
     }
 }
 
-/// Makes trial runs of the target on an empty input, on a short text and on `inputs`, which a crash
-/// needed once. Returns a warning if all of them end with the same exit status other than 0: the
-/// target may refuse every input, because it lacks something. Else returns `None`.
+/// Makes trial runs of the target on an empty input, on a short text and on `inputs`, which crashed
+/// the target in the past. Returns a warning if all of these runs end with the same exit status
+/// other than 0: the target may refuse every input, because it lacks something. Else returns
+/// `None`.
 pub fn constant_refusal(executor: &mut dyn Executor, inputs: &[Vec<u8>]) -> Option<TargetWarning> {
     let trials = [&b""[..], TRIAL_TEXT].into_iter();
     let mut ends = trials
@@ -197,9 +197,9 @@ const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its librar
                         needs: a crash on any input hides all other bugs";
 
 /// Returns a warning about the target after a campaign of at least 200 runs, in two cases: every
-/// run has crashed; or none has, and no run has reached coverage that the first run had not, so
-/// that the corpus has at most one input. Else returns `None`. `corpus`: number of inputs in the
-/// corpus; `None` if coverage is unknown.
+/// run has crashed; or no run has crashed, and none has reached coverage that the first run had not
+/// reached, so that the corpus has at most one input. Else returns `None`. `corpus`: number of
+/// inputs in the corpus; `None` if coverage is unknown.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
     if summary.runs_of_campaign < MIN_RUNS {
         return None;

@@ -44,7 +44,7 @@ pub struct SeedArgs {
     /// with)
     #[arg(help_heading = INPUTS_HEADING, hide_short_help = true, long)]
     pub no_auto_dict: bool,
-    /// Seed files and directories that the command itself adds, in each call, to those that the
+    /// Seed files and directories that the command itself adds, in each call, to the seeds that the
     /// user has given.
     #[arg(skip)]
     added: Vec<PathBuf>,
@@ -215,7 +215,7 @@ fn none(paths: &[PathBuf], left_out: SkippedSeeds, max_len: u64) -> Failure {
     }
 }
 
-/// Formats how many seeds were read, and how many files were skipped for which reason.
+/// Formats how many seeds were read, and how many files were skipped, by the reason.
 fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
     let mut text = size::counted(count, "seed");
     for (files, why) in [
@@ -313,7 +313,7 @@ impl TypedValueParser for Structures {
     }
 }
 
-/// Returns the parser for values of `--grammar` that are no path: the names of the structures
+/// Returns the parser for values of `--grammar` that are not a path: the names of the structures
 /// (grammars and file formats), and `none`.
 fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(std::iter::once(NO_STRUCTURE).chain(structure_names()))
@@ -340,8 +340,8 @@ impl MinimizationArgs {
     }
 
     /// Returns how many further crashes of a group are minimized after its first one: the value of
-    /// `--variants`, or `otherwise` without that option. Each has a minor key (a hash of the path
-    /// into the bug) that no other minimized crash of the group has.
+    /// `--variants`, or `otherwise` without that option. Each of these crashes has a minor key (a
+    /// hash of the path into the bug) that no other minimized crash of the group has.
     pub fn variants(&self, otherwise: Variants) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(otherwise, Variants::Most)
@@ -376,9 +376,9 @@ pub enum GeneratorArg {
 
 impl GeneratorArg {
     /// Returns the generator that the user gives. If the user gives none and the campaign is
-    /// resumed, returns the generator in `recorded`, the settings with which it began. Fails if a
-    /// guided campaign is to go on as a classic one, whose runs depend on the seeds with which it
-    /// began.
+    /// resumed, returns the generator in `recorded`, the settings with which the campaign began.
+    /// Fails if a guided campaign is to be continued as a classic one, whose runs depend on the
+    /// seeds of its beginning.
     pub fn or_recorded(self, recorded: Option<&RecordedSettings>) -> Result<GeneratorArg, Failure> {
         match (self, recorded.map(|recorded| recorded.generator)) {
             (GeneratorArg::Classic, Some(Generator::Guided)) => {
@@ -452,7 +452,7 @@ pub enum MutateStructureArg {
 
 impl MutateStructureArg {
     /// Returns the name of the structure (grammar or file format) by which inputs are mutated: the
-    /// one that most of the `seeds` have. `None` if inputs are mutated only by havoc.
+    /// one that most of the `seeds` have. `None` if inputs are not mutated by their structure.
     pub fn choose<'a>(self, seeds: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
         let usual = match self {
             MutateStructureArg::Off => None,
@@ -476,8 +476,8 @@ pub fn read_known_and_against(
     })
 }
 
-/// Reads the list of known crash groups from the file of `--known`, `-` is stdin; without a file,
-/// no group is known. Fails at a line that is no crash key.
+/// Reads the list of known crash groups from the file of `--known`, or from stdin for `-`; without
+/// a file, no group is known. Fails at a line that is not a crash key.
 pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());

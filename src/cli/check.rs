@@ -24,8 +24,8 @@ use crate::store::{
 };
 use crate::triage::{Found, Key, Unobservable, another_program, program_build_id, same_build};
 
-/// Number of fixed groups of which an input is run once more, to see whether the program refuses
-/// every input.
+/// Maximum number of groups, among those that seem to be fixed, of which one input is run once
+/// more, to see whether the program refuses every input.
 const REFUSED: usize = 4;
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
@@ -113,8 +113,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(report(&args, checked, not_run, target, output))
 }
 
-/// Fails if an option of the command line does not fit one of the recorded targets on which
-/// failures in `groups` were found. Does nothing if the command line names a target.
+/// Fails if an option of the command line does not fit one of the recorded targets that showed the
+/// failures in `groups`. Does nothing if the command line names a target.
 fn check_options(
     args: &CheckArgs,
     recorded: &Recorded,
@@ -131,8 +131,8 @@ fn check_options(
     Ok(())
 }
 
-/// Prints a warning for each group of which no input could be run, and returns the number of these
-/// groups. `checked`: the result for each of `groups`, `None` if no input was run. Groups in
+/// Prints a warning for each group none of whose inputs could be run, and returns the number of
+/// these groups. `checked`: the result for each of `groups`, `None` if no input was run. Groups in
 /// `known` are left out.
 fn warn_of_incomplete(
     (reader, known): (&Reader, &KnownGroups),
@@ -228,14 +228,15 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<StoredGroup>, Fail
     Ok(all)
 }
 
-/// Iterates over the entries of all `groups`.
+/// Iterates over the entries (stored failures) of all `groups`.
 fn entries(groups: &[StoredGroup]) -> impl Iterator<Item = &Entry> {
     groups.iter().flat_map(|stored| &stored.entries)
 }
 
 /// Returns the target on which the reproducers of all groups are run: that of the command line,
-/// else the recorded one; its time and memory limits are the recorded ones unless given. `None` if
-/// every entry records its own program, as after a study of many programs.
+/// else the recorded one. Its time and memory limits are the recorded ones unless the command line
+/// gives others. `None` if every entry (stored failure) records its own program, as after a study
+/// of many programs.
 fn one_target(
     args: &CheckArgs,
     (reader, recorded): (&Reader, &Recorded),
@@ -271,8 +272,9 @@ fn one_target(
     Ok(Some(args.target.over(target)?))
 }
 
-/// Returns the ids of the campaigns that have found the failures in `groups`. Returns none if the
-/// record of a failure names no campaign; slips (met during a minimization) need not name one.
+/// Returns the ids of the campaigns that have found the failures in `groups`. Returns an empty set
+/// if the record of a failure names no campaign, unless the failure is a slip (met while another
+/// one was minimized).
 fn finders(groups: &[StoredGroup]) -> BTreeSet<String> {
     let mut finders = BTreeSet::new();
     for entry in entries(groups) {
@@ -288,19 +290,21 @@ fn finders(groups: &[StoredGroup]) -> BTreeSet<String> {
     finders
 }
 
-/// Reasons to doubt that groups are fixed although no run of their inputs fails.
+/// Reasons to doubt that groups are fixed although no run of their inputs fails any more.
 #[derive(Default)]
 struct Doubts {
-    /// The reason that holds for all groups; `None` if there is none.
+    /// The reason to doubt that holds for all groups; `None` if there is none.
     all: Option<Unobservable>,
-    /// Reasons that hold for single groups, by kind and major key.
+    /// Reasons to doubt that single groups are fixed, by kind and major key (hash that identifies
+    /// the bug).
     single: HashMap<(Kind, Key), Unobservable>,
 }
 
 impl Doubts {
     /// Returns reasons to doubt that groups are fixed when their inputs pass: options of the
     /// command line have changed conditions under which the groups were found, as recorded with
-    /// their targets. `subject` returns the target and the way with which an entry is run now.
+    /// their targets. `subject` returns the target and the way with which an entry (a stored
+    /// failure) is run now.
     fn of_recorded(
         reader: &Reader,
         groups: &[StoredGroup],
@@ -326,10 +330,10 @@ impl Doubts {
         self.all.as_ref().or(single)
     }
 
-    /// Adds reasons to doubt that groups are fixed, for groups without such a reason whose crashes
-    /// were all found with the very build of `target` that is being checked ([`same_build`]): a
-    /// build cannot have fixed its own crash. Adds none if `target` is a script or its arguments
-    /// name existing files, since what it does depends on those files, too.
+    /// Adds a reason to doubt for each group that has none and whose crashes were all found with
+    /// the very build of `target` that is being checked ([`same_build`]): a build cannot have fixed
+    /// its own crash. Adds none if `target` is a script or its arguments name existing files, since
+    /// what the target does depends on those files, too.
     fn add_same_build(&mut self, groups: &[StoredGroup], target: &Target) -> Result<(), Failure> {
         let Program::Path(path) = &target.program else {
             return Ok(());
@@ -355,10 +359,10 @@ impl Doubts {
     }
 }
 
-/// Returns the reasons to doubt that groups are fixed although runs of `target` pass. There is a
-/// reason for a group in three cases. It was found with other arguments, by another input channel,
-/// or in another environment or directory. Some of its inputs were found on another target, in an
-/// output directory with results of several targets. Or the program has another file name than a
+/// Returns the reasons to doubt that groups are fixed although runs of `target` pass. A group gets
+/// a reason in three cases. (1) It was found with other arguments, by another input channel, or in
+/// another environment or directory. (2) Some of its inputs were found on another target, in an
+/// output directory with results of several targets. (3) The program has another file name than a
 /// recorded one and contains none of the functions in which the group failed; this case is left out
 /// if no program is recorded, or if `target` comes with ddfuzz.
 fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Doubts, Failure> {
@@ -415,14 +419,15 @@ fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Do
 }
 
 /// Returns the target of the campaign that has found the failure `entry`; `None` if the record of
-/// the failure names none, or that campaign records no target.
+/// the failure names no campaign, or the campaign records no target.
 fn target_of_finder<'a>(file: &'a CampaignFile, entry: &Entry) -> Option<&'a TargetRecord> {
     let id = entry.crash.campaign()?;
     file.all().find(|one| one.id == id)?.target.as_ref()
 }
 
-/// Returns the reason to doubt that a group is fixed if all its `entries` were found on a program
-/// with the file name of `target`'s, but with other arguments; else `None`.
+/// Returns the reason to doubt that a group is fixed if all its `entries` (stored failures) were
+/// found on a program with the same file name as that of `target`, but with other arguments; else
+/// `None`.
 fn other_arguments(
     file: &CampaignFile,
     entries: &[Entry],
@@ -447,9 +452,9 @@ fn other_arguments(
     })
 }
 
-/// Returns the reason to doubt that a group is fixed if one of its `entries` was found by another
-/// input channel than that of `target`, in another environment or in another directory; else
-/// `None`.
+/// Returns the reason to doubt that a group is fixed if one of its `entries` (stored failures) was
+/// found by another input channel than that of `target`, in another environment or in another
+/// directory; else `None`.
 fn other_than_found(
     file: &CampaignFile,
     entries: &[Entry],
@@ -485,7 +490,7 @@ fn found_elsewhere<'a>(
 }
 
 /// Prints a warning if a campaign in `campaigns` gave its target the input in a file (`@@`), and
-/// `target` gets it on stdin: a program that does not read it would seem to have all its crashes
+/// `target` gets it on stdin: all crashes of a program that does not read stdin would seem to be
 /// fixed.
 fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) {
     let records = campaigns
@@ -501,9 +506,9 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Returns two bools about the failures in `groups`: whether for at least one of them its own
-/// target is recorded, as in a study or if the output directory has results of several targets
-/// ([`Recorded::of_entry`]), and whether for at least one none is.
+/// Returns two bools. The first is true if at least one failure in `groups` has a target of its own
+/// on record, as in a study or if the output directory has results of several targets
+/// ([`Recorded::of_entry`]). The second is true if at least one failure has none.
 fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool) {
     let (mut own, mut others) = (false, false);
     for entry in entries(groups) {
@@ -519,9 +524,10 @@ fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool)
 /// need.
 type Stranded = (Group, PathBuf);
 
-/// Divides the groups into those that can be checked, and those that cannot, each of these with the
-/// path of a missing program: no input of such a group has a program that exists. `subject` returns
-/// the target and the way with which an entry is run. Fails if no group can be checked.
+/// Divides the groups into those that can be checked, and those that cannot, because no input of
+/// the group has a program that exists. Returns each of the latter with the path of a missing
+/// program. `subject` returns the target and the way with which an entry (a stored failure) is run.
+/// Fails if no group can be checked.
 fn runnable(
     groups: Vec<StoredGroup>,
     subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,
@@ -554,8 +560,8 @@ fn runnable(
     }
 }
 
-/// Returns the path of the target's program if no file exists at it any more; `None` if it exists,
-/// or if the target is one that comes with ddfuzz.
+/// Returns the path of the target's program if there is no file at this path any more; `None` if
+/// there is, or if the target is one that comes with ddfuzz.
 fn gone(target: &Target) -> Option<&Path> {
     match &target.program {
         Program::Path(path) if !path.is_file() => Some(path),
@@ -568,8 +574,8 @@ fn gone(target: &Target) -> Option<&Path> {
 struct Recorded(HashMap<String, TargetRecord>);
 
 impl Recorded {
-    /// Returns the target of each campaign in the output directory, by the campaign's id; none if
-    /// all are on the same target.
+    /// Returns the target of each campaign in the output directory, by the campaign's id; empty if
+    /// all campaigns are on the same target.
     fn of(reader: &Reader) -> Result<Recorded, Failure> {
         let file = reader.campaigns()?;
         let records = file
@@ -582,9 +588,9 @@ impl Recorded {
         Ok(Recorded(if is_one { HashMap::new() } else { records }))
     }
 
-    /// Returns the target on which a failure was found, and the way of execution: from the
-    /// failure's own record, if it has them as in a study of many programs; else from its campaign,
-    /// if the output directory has results of several targets; else `None`.
+    /// Returns the target on which a failure was found, and the way of execution. They come from
+    /// the failure's own record, if it has them (as in a study of many programs); else from its
+    /// campaign, if the output directory has results of several targets; else returns `None`.
     fn of_entry(&self, entry: &Entry) -> Option<(Target, Way)> {
         let of_campaign = || self.0.get(entry.crash.campaign()?);
         let record = match &entry.crash.of {
@@ -597,10 +603,10 @@ impl Recorded {
 
 /// Returns the target on which the failure `entry` is run again, and the way of execution. If the
 /// command line names a target, that is `one`. Otherwise it is the target recorded for this failure
-/// alone ([`Recorded::of_entry`]), changed by the options of the command line, or if there is none,
-/// `one`, the target of all such failures. A hang or an out-of-memory failure gets its recorded
-/// limits unless the command line gives others. `None` if there is no target at all, as for a
-/// failure that another process has just added.
+/// alone ([`Recorded::of_entry`]), changed by the options of the command line; without such a
+/// record, it is `one`, too. A hang or an out-of-memory failure gets its recorded limits unless the
+/// command line gives others. `None` if there is no target at all, as for a failure that another
+/// process has just added.
 fn subject(
     args: &CheckArgs,
     recorded: &Recorded,

@@ -29,7 +29,7 @@ pub enum Exit {
     /// Exit code for wrong usage: an option, an input file or an output directory cannot be used.
     Usage = 2,
     /// Exit code if the baseline failed: the target does not start, or the given input does not
-    /// crash it, or not every time.
+    /// crash it every time.
     Baseline = 3,
     /// Exit code if crashes were found, but only of groups that the user listed as known
     /// (`--known`, `--against`).
@@ -121,7 +121,7 @@ impl Failure {
         Failure::new(Exit::Interrupted, "interrupted", "interrupted")
     }
 
-    /// Creates a failure for a panic of ddfuzz with this payload (exit code 70).
+    /// Creates a failure for a panic of ddfuzz with the payload `panic` (exit code 70).
     pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> Failure {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -142,8 +142,8 @@ impl Failure {
         &self.report.error.message
     }
 
-    /// Returns the failure with `path` as the path that it is about. If the message lacks this
-    /// path, it is put in front.
+    /// Returns the failure with `path` as the path that it is about. If the message does not
+    /// contain the path, the path is put in front of the message.
     pub fn path(mut self, path: &Path) -> Failure {
         let error = &mut self.report.error;
         let shown = path.display().to_string();
@@ -183,9 +183,9 @@ impl Failure {
         }
     }
 
-    /// Returns the failure with a hint what to do about an operation on `path` that the system has
-    /// refused with an error of the kind `kind`. Returns it unchanged if there is no hint for that
-    /// kind.
+    /// Returns the failure with a hint about what to do after the system has refused an operation
+    /// on `path` with an error of the kind `kind`. Returns the failure unchanged if there is no
+    /// hint for this kind.
     pub fn hint_of(self, path: &Path, kind: io::ErrorKind) -> Failure {
         let is_there = path.symlink_metadata().is_ok();
         match kind {

@@ -16,9 +16,8 @@ use crate::minimize::{Kind, Oracle, OracleError, Script, TestOracle};
 /// Default limit on the CPU time of one run of the interestingness test; most tests start several
 /// programs.
 const CPU: Duration = Duration::from_secs(10);
-/// The interestingness test is run on the original input at most this many times; if it never
-/// accepts the input, the input counts as not interesting. One run is not enough, since tests may
-/// be flaky.
+/// Maximum number of runs of the interestingness test on the original input. If no run accepts the
+/// input, it counts as not interesting. One run is not enough, since tests may be flaky.
 const TRIES: u32 = 12;
 
 /// An interestingness test script (`--test`), with its limits and the file name under which it gets
@@ -101,9 +100,9 @@ impl Interestingness {
         start
     }
 
-    /// Runs the interestingness test on the original input until it accepts it, at most 12 times.
-    /// Fails if it never does, or when a run exceeds the time limit. To be called before any file
-    /// is written.
+    /// Runs the interestingness test on the original input until the test accepts it, at most 12
+    /// times. Fails if the test never accepts it, or when a run exceeds the time limit. To be
+    /// called before any file is written.
     pub fn baseline(
         &mut self,
         oracle: &mut TestOracle,

@@ -278,7 +278,7 @@ pub struct CompletedWords {
     /// The words of the command line, with `--` inserted before the target program if it was
     /// missing and the command line has only one meaning with it.
     pub words: Vec<OsString>,
-    /// Hint that `--` seems to be missing; `None` if it is not, or was inserted.
+    /// Hint that `--` seems to be missing; `None` if it is not missing, or was inserted.
     pub hint: Option<String>,
 }
 
@@ -350,14 +350,14 @@ fn is_option(word: &OsString, command: &clap::Command) -> bool {
 /// Minimum size in bytes of heap blocks that glibc returns to the system as soon as they are freed.
 #[cfg(target_env = "gnu")]
 const LARGE_BLOCK: i32 = 1 << 20;
-/// glibc keeps at most this many bytes of free memory at the end of its heap, and returns more to
-/// the system.
+/// Maximum number of bytes of free memory that glibc keeps at the end of its heap; it returns more
+/// to the system.
 #[cfg(target_env = "gnu")]
 const SPARE_HEAP: i32 = 4 << 20;
 
-/// Configures glibc so that it returns freed large blocks to the system. By default it keeps blocks
-/// of up to 32 MiB once one was freed, such as the program files that each worker reads for
-/// symbols.
+/// Configures glibc so that it returns freed large blocks to the system. By default, after the
+/// first large block was freed, glibc keeps freed blocks of this size (up to 32 MiB), such as the
+/// program files that each worker reads for symbols.
 fn release_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes numbers, and changes how the C library allocates from here on.

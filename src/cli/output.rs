@@ -1,4 +1,4 @@
-//! What commands print: results as text or JSON, messages, errors, and suggestions what to type
+//! What commands print: results as text or JSON, messages, errors, and suggestions of what to type
 //! next.
 
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -138,8 +138,8 @@ impl Output {
         }
     }
 
-    /// Returns true if text on stderr is to be coloured: as `--color` says, else if stderr is a
-    /// terminal and NO_COLOR is not set.
+    /// Returns true if text on stderr is to be coloured: as `--color` says, or, with `auto`, if
+    /// stderr is a terminal and NO_COLOR is not set.
     pub fn colored(&self) -> bool {
         match self.color {
             Color::Always => true,
@@ -154,7 +154,7 @@ impl Output {
 /// Returns a result as one line of JSON.
 ///
 /// # Errors
-/// When the result cannot be written as JSON, such as a path that is not UTF-8.
+/// When the result cannot be written as JSON, for example because it has a path that is not UTF-8.
 fn json_line(json: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(json).map_err(|error| {
         let message = format!("the result cannot be written as JSON: {error}");
@@ -174,7 +174,7 @@ static IS_CUT_OFF: AtomicBool = AtomicBool::new(false);
 /// Whether a result is missing, because it could not be written as JSON.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
-/// Writes `bytes` to stdout unchanged. Returns true if all of them are written, and false if not.
+/// Writes `bytes` to stdout unchanged. Returns true if all of them were written, and false if not.
 pub fn print_bytes(bytes: &[u8]) -> bool {
     let mut stdout = std::io::stdout();
     let printed = stdout.write_all(bytes).and_then(|()| stdout.flush());
@@ -188,9 +188,9 @@ pub fn print_bytes(bytes: &[u8]) -> bool {
     printed.is_ok()
 }
 
-/// Returns the exit code of a command that would end with `exit`. If a result could not be written
-/// as JSON, returns that of an internal error. If writing to stdout has failed, as on a full disk,
-/// and `exit` is success, returns that of a failure.
+/// Returns the exit code with which a command ends instead of `exit` if its output is incomplete:
+/// that of an internal error if a result could not be written as JSON, and 2 instead of success if
+/// writing to stdout failed, as on a full disk. Otherwise returns `exit`.
 pub fn exit_code(exit: Exit) -> Exit {
     match exit {
         _ if IS_BROKEN.load(Ordering::Relaxed) => Exit::Internal,
@@ -199,7 +199,7 @@ pub fn exit_code(exit: Exit) -> Exit {
     }
 }
 
-/// Prints a line on stderr; errors in doing so are ignored.
+/// Prints a line on stderr; ignores an error in writing it.
 pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

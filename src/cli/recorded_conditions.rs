@@ -9,11 +9,11 @@ use crate::exec::{Channel, Target, TargetRecord, Way};
 use crate::report::text::{printable, shell_word};
 use crate::triage::{Crash, Unobservable};
 
-/// Compares the conditions under which `crash` was found, on the target `record`, with those of the
-/// target `now`. Returns the reason to doubt that the crash is fixed if runs of `now` pass: input
-/// on stdin in place of a file or the other way round, another input channel, environment or
-/// working directory. The reason also says which options to add or omit. `None` if there is no such
-/// difference.
+/// Compares the conditions under which `crash` was found, on the target `record`, with the
+/// conditions of the target `now`. If they differ, the crash may be unfixed although runs of `now`
+/// pass. Returns the reason: input on stdin in place of a file or the other way round, another
+/// input channel, environment or working directory; and which options to add or omit. `None`
+/// without a difference.
 pub(super) fn other_conditions(
     record: &TargetRecord,
     crash: &Crash,
@@ -59,12 +59,12 @@ pub(super) fn other_conditions(
     difference.reason()
 }
 
-/// How the conditions of a run differ from those under which a failure was found, and which options
+/// How the conditions of a run differ from those of the run that found a failure, and which options
 /// of the command line make the difference.
 #[derive(Default)]
 struct Difference {
     what: Vec<&'static str>,
-    /// Options with which the failure was found and that the present run lacks.
+    /// Options that were given when the failure was found and that the present run lacks.
     add: Vec<OsString>,
     /// Options of the present run that were not given when the failure was found.
     omit: Vec<OsString>,

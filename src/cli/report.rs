@@ -1,5 +1,5 @@
 //! `ddfuzz report`: the campaign of an output directory as one HTML page, as JSON, or one group as
-//! the text of an issue; and `--html`, by which other commands keep the page current.
+//! the text of an issue; and `--html`, with which other commands keep the page current.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -104,8 +104,9 @@ fn issue_of(group: &Path, out: &Path) -> Result<String, Failure> {
     Ok(issue(&report, &reproducer))
 }
 
-/// Answers two questions of a report about a stored crash of the output directory: which cargo-fuzz
-/// command runs its reproducer, and what the text of a regression test for it is.
+/// Answers two questions about a stored crash of the output directory, for a report: which
+/// cargo-fuzz command runs the crash's reproducer, and what the text of a regression test for the
+/// crash is.
 struct OfTargets<'a>(&'a Reader);
 
 impl TargetKnowledge for OfTargets<'_> {
@@ -158,8 +159,8 @@ impl HtmlArgs {
     /// file, nor one of the `reports` that the same call writes.
     ///
     /// # Errors
-    /// When the file exists and was not written by ddfuzz, its directory is missing, or it is also
-    /// that of a report.
+    /// When the file exists and was not written by ddfuzz, its directory is missing, or one of the
+    /// `reports` is written to the same file.
     pub fn check(&self, out: &Path, reports: &ReportArgs, output: &Output) -> Result<(), Failure> {
         let Some(file) = self.file(out) else {
             return Ok(());
@@ -185,9 +186,8 @@ impl HtmlArgs {
     }
 }
 
-/// Least wall time before the HTML page is written for the first time. It is also the least time
-/// before the next attempt after a failed one, for example because the output directory did not
-/// exist yet.
+/// Least wall time before the HTML page is written for the first time, and before the next attempt
+/// if writing it failed (for example, because the output directory did not exist yet).
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Minimum wall time between two versions of the HTML page.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
@@ -228,8 +228,8 @@ impl LivePage {
     }
 
     /// Stops the thread that keeps the HTML page current, writes the last version of the page, and
-    /// prints its path. If the page cannot be written, prints a warning: the result of a call is
-    /// not lost with its page.
+    /// prints its path. If the page cannot be written, only prints a warning, so that the result of
+    /// the command is not lost.
     pub fn finish(mut self, output: &Output) {
         self.stop();
         match write_page(&self.file, &self.out) {
@@ -255,8 +255,8 @@ impl Drop for LivePage {
     }
 }
 
-/// Waits until the time `pause` is over, or the flag in `stop` is set, which tells the thread that
-/// writes the HTML page to end. Returns true if the flag is set, and false if the time is over.
+/// Waits until the time `pause` is over, or until the flag in `stop` is set, which ends the thread
+/// that writes the HTML page. Returns true if the flag is set, and false if the time is over.
 fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
     let (stop, changed) = stop;
     let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);

@@ -30,8 +30,9 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// How ddfuzz recognizes a report as its own, which it may overwrite: a text that must occur in the
-/// file, and the number of bytes at the beginning of the file within which it must occur.
+/// A text in the reports of a kind that ddfuzz writes, and the number of bytes at the beginning of
+/// a file within which the text must occur: ddfuzz then takes the file for its own report, and may
+/// overwrite it.
 pub type Mark = (&'static str, usize);
 
 /// Text at the beginning of a Markdown report by which ddfuzz recognizes its own report.
@@ -39,8 +40,8 @@ pub const MARKDOWN: Mark = ("<!-- ddfuzz -->", 16);
 /// Text at the beginning of an HTML page by which ddfuzz recognizes its own page.
 pub const HTML: Mark = ("<!-- ddfuzz -->", 64);
 /// Text that a SARIF report of ddfuzz contains. It may be anywhere in the file: JSON members are
-/// sorted by name, so the tool's name comes after all results. Since files of others may contain
-/// the text, too, [`is_own_sarif`] checks that it is in its place.
+/// sorted by name, so the tool's name comes after all results. Since files of other programs may
+/// contain the text, too, [`is_own_sarif`] checks that it is the name of the tool.
 const SARIF: Mark = ("\"name\": \"ddfuzz\"", usize::MAX);
 /// Text at the beginning of a JUnit report by which ddfuzz recognizes its own report.
 const JUNIT: Mark = ("<testsuites name=\"ddfuzz\"", 128);
@@ -116,8 +117,8 @@ pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Re
     atomic::rewrite(&place, text.as_bytes()).map_err(|error| unwritten_report(file, error))
 }
 
-/// Creates a failure for a report that cannot be written to `file`, with what to do next where its
-/// directory is the reason.
+/// Creates a failure for a report that cannot be written to `file`. If the file's directory is the
+/// reason, a hint says what to do.
 pub fn unwritten_report(file: &Path, error: FileError) -> Failure {
     match error.io().kind() {
         ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
@@ -173,7 +174,8 @@ pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
     String::from_utf8_lossy(begin).contains(mark)
 }
 
-/// Returns true if ddfuzz has written this SARIF report: it is the tool of each run in it.
+/// Returns true if ddfuzz has written this SARIF report: each run in the report names it as its
+/// tool. Else false.
 fn is_own_sarif(report: &[u8]) -> bool {
     let Ok(report) = serde_json::from_slice::<serde_json::Value>(report) else {
         return false;
@@ -183,9 +185,9 @@ fn is_own_sarif(report: &[u8]) -> bool {
     runs.is_some_and(|runs| !runs.is_empty() && runs.iter().all(is_own))
 }
 
-/// Checks that the file of a report may be written, and fails if not. It may if it is empty, if it
-/// is a report that ddfuzz has written (recognized by `mark`), or if it does not exist and its
-/// directory does.
+/// Checks that the file of a report may be written, and fails if not. It may be written if it is
+/// empty, if it is a report that ddfuzz has written (recognized by `mark`), or if it does not exist
+/// but its directory exists.
 fn may_be_written(file: &Path, mark: Mark) -> Result<(), Failure> {
     if let Some(what) = (file.metadata().ok()).and_then(|facts| regular::special(facts.file_type()))
     {

@@ -1,5 +1,5 @@
-//! Result files of `min`, `max` and `diff`: where results, logs and other crashes (slips) are
-//! written; options for budgets and `--resume`.
+//! Result files of `min`, `max` and `diff`: where results, logs and slips (other crashes than the
+//! minimized one) are written; options for budgets and `--resume`.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -148,15 +148,16 @@ impl ResultPlace {
     }
 }
 
-/// Returns true if a result at `path` would replace something: a file, or a symbolic link, even one
-/// that leads nowhere.
+/// Returns true if a result at `path` would replace something: a file, or a symbolic link, even a
+/// dangling one.
 fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
 /// The file name that stands for stdin or stdout on the command line.
 const STANDARD: &str = "-";
-/// A file that stores an input from stdin is named by so many hex digits of the content's hash.
+/// Number of hex digits of the content's hash in the name of a file that stores an input from
+/// stdin.
 const HASH_DIGITS: usize = 8;
 
 /// Returns true if the path is `-`, which stands for stdin or stdout.
@@ -184,10 +185,10 @@ impl ResultArgs {
         self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
     }
 
-    /// Adds a hint to `failure`, and returns it, if the result goes to stdout and no `--log` is
-    /// given. If the log beside the input is that of another search, the hint is to give another
-    /// log or to overwrite that one; if no log can be written beside the input, to put it
-    /// elsewhere. Other failures stay as they are.
+    /// Returns `failure`, with a hint in two cases in which the result goes to stdout and no
+    /// `--log` is given. If the log beside the input is that of another search, the hint is to give
+    /// another log or to overwrite this one. If no log can be written beside the input, the hint is
+    /// to give a log in another place.
     pub fn explain(&self, failure: Failure) -> Failure {
         let is_beside = self.to_stdout() && self.log.is_none();
         match failure.kind() {
@@ -215,9 +216,9 @@ impl ResultArgs {
         named.unwrap_or_else(|| with_ending(result, LOG_ENDING))
     }
 
-    /// Prints the names of the files in which inputs that can be read only once were saved. If the
-    /// command failed before it wrote a log, and the user did not interrupt it, removes these files
-    /// instead. `done`: the result of the command. `result`: the default name of its result file.
+    /// Prints the names of the files in which inputs that can be read only once were saved. But if
+    /// the command failed before it wrote a log, and the user did not interrupt it, removes these
+    /// files. `done`: the result of the command. `result`: the default name of its result file.
     pub fn keep_or_remove_saved<T>(
         &self,
         done: &Result<T, Failure>,
@@ -275,14 +276,14 @@ impl ResultArgs {
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// What the content was read from, if this call of ddfuzz has created the file: `stdin` or a
-    /// path, such as that of a pipe. `None` for a file that was there before.
+    /// Where the content was read from, if this call of ddfuzz has created the file: `stdin` or a
+    /// path, such as that of a pipe. `None` for a file that existed before.
     saved_from: Option<String>,
 }
 
 /// Returns the input file at `path`. An input that can be read only once (stdin for `-`, a pipe, or
 /// what a file descriptor leads to) is first saved in a file of the working directory, named after
-/// its hash, because logs refer to their inputs by path.
+/// the hash of the content, because logs refer to their inputs by path.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,
@@ -448,7 +449,7 @@ pub fn shown_path(path: &Option<OsText>) -> String {
 }
 
 /// Removes a minimization log without any test, if the search failed with `error` on the original
-/// input. So the command can be repeated without `--force`.
+/// input, so that the command can be repeated without `--force`.
 pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     let of_baseline = matches!(
         error,
@@ -472,8 +473,8 @@ fn holds_no_test(log: &Path) -> bool {
 /// Suffix of the name of a log, after that of the result file.
 const LOG_ENDING: &str = ".log.jsonl";
 
-/// Suffix of the file in which a result stays until the minimization ends and prints it (`-o -`):
-/// it is added to the name of the log.
+/// Suffix that is appended to the name of the log for the name of a temporary file: it holds the
+/// result until the minimization ends and prints it (`-o -`).
 const PRINTED_ENDING: &str = ".ddfuzz-stdout";
 
 /// Returns the folder for the inputs of slips (other crashes than the minimized one) that the
@@ -488,7 +489,8 @@ fn slips_folder(result: &Path) -> PathBuf {
     with_ending(Path::new(OsStr::from_bytes(named)), ".slips")
 }
 
-/// Suffix that is appended to the name of a slip's input to get the name of its shell script.
+/// Suffix that is appended to the name of the input of a slip (another crash, found while
+/// minimizing) to get the name of its shell script.
 pub const SCRIPT_ENDING: &str = ".sh";
 
 /// Stores the input of a slip (another crash than the minimized one) in the folder `.slips` beside
@@ -507,7 +509,8 @@ pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBu
     Ok(path)
 }
 
-/// Returns true if the file name of `path`, made by [`store_slip`], has the crash keys of `slip`.
+/// Returns true if the file name of `path`, made by [`store_slip`], has the crash keys (hashes of
+/// the crash) of `slip`, another crash than the minimized one.
 fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
     let begins = format!("{}-{}-", slip.major, slip.minor);
     path.file_name()
@@ -515,9 +518,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(SCRIPT_ENDING))
 }
 
-/// Returns those of the files `kept`, each the input of a slip (another crash, found while
-/// minimizing), whose slip is not among `listed`, those of the log. The log may lack some, since
-/// workers also test candidates that the search has not asked for.
+/// Returns the files of `kept`, the inputs of slips (other crashes, found while minimizing), whose
+/// slip is not in `listed`, the slips in the log. The log may lack some, since workers also test
+/// candidates that the search has not asked for.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -529,7 +532,7 @@ pub fn unlisted_slips<'a>(
 }
 
 /// Returns a copy of `slip` (another crash, found while minimizing) with the paths of the file that
-/// stores its input and of the script beside that. The file is one of `kept`, or one that an
+/// stores its input and of the script beside this file. The file is one of `kept`, or one that an
 /// earlier call of ddfuzz wrote beside `result`. Without such a file, the copy has no path.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);

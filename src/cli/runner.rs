@@ -160,9 +160,9 @@ struct Corpus {
 }
 
 /// Decides by the flags on the user's command line how libFuzzer is run, and where it stores new
-/// inputs. If there is a limit on time or runs, libFuzzer is started again after each crash.
-/// Without a limit, it ends with the first crash, as users of cargo-fuzz expect, and so it does if
-/// a flag names one file for all crashes. Returns the plan, by which libFuzzer is started, and the
+/// inputs. If there is a limit on time or runs, libFuzzer is started again after each crash. It
+/// ends with the first crash if there is no limit, as users of cargo-fuzz expect, or if a flag
+/// names one file for all crashes. Returns the plan by which libFuzzer is started, and the
 /// directory for new inputs.
 fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
@@ -301,8 +301,8 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
 }
 
 /// Returns true if all directories that the flags name for inputs and artifacts exist, or if
-/// libFuzzer is told to create them. Returns false if not: then libFuzzer is to report the error,
-/// since the name of a crash file may be mistyped, for example.
+/// libFuzzer is told to create them. Returns false if not; ddfuzz then leaves it to libFuzzer to
+/// report the error (for example, that the name of a crash file is mistyped).
 fn has_folders(flags: &Flags) -> bool {
     let artifacts = flags.artifact_prefix.as_deref().and_then(folder_of);
     let mut folders = flags.corpora.iter().chain(&artifacts);
@@ -345,7 +345,7 @@ pub const PRINT_AFTER: &str = "--print-after";
 /// stderr, waits for cargo-fuzz to end before it prints. It is long because cargo-fuzz runs the
 /// program once more for each failing input.
 const LONGEST_WAIT_MS: u16 = 60_000;
-/// cargo-fuzz is searched for among this many nearest ancestors of this process.
+/// Number of nearest ancestors of this process among which cargo-fuzz is searched for.
 const ANCESTORS: usize = 4;
 
 /// Prints a text on stderr. Usually prints it at once. If cargo-fuzz runs this process and `failed`
@@ -376,8 +376,8 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
 }
 
 /// Runs the helper process that was started with [`PRINT_AFTER`]: reads a text from stdin, waits
-/// until a process ends, and prints the text. `words` are the arguments after that option, of which
-/// the first is the process's id.
+/// until a process ends, and prints the text. `words` are the arguments after that option; the
+/// first is the process's id.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
     // If reading fails, the text that was read so far is printed.
@@ -392,8 +392,8 @@ pub fn print_after_main(words: &[OsString]) -> ExitCode {
     Exit::Done.into()
 }
 
-/// Opens a pidfd for the process `pid`, by which a caller can wait for its end; `None` if it has
-/// ended.
+/// Opens a pidfd for the process `pid`, with which a caller can wait for the end of the process;
+/// `None` if it has ended.
 fn process_handle(pid: i32) -> Option<OwnedFd> {
     // SAFETY: the call takes two numbers.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };

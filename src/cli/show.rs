@@ -153,7 +153,7 @@ pub fn markdown_of(reader: &Reader, out: &Path) -> Result<String, Failure> {
 }
 
 /// Returns the groups of all kinds of failures in an output directory; a group found in a study of
-/// many programs appears once for each utility that shows it.
+/// many programs appears once for each program (utility) that shows it.
 fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, StoreError> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -169,9 +169,9 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
     Ok(all)
 }
 
-/// Prints a warning for each group in an output directory that has no complete input, and so is in
-/// no list of groups. `done`: what the command does with other groups, as a word like `shown`. Also
-/// prints a warning for each file `minimized` that has lost its content.
+/// Prints a warning for each group in an output directory that has no complete input, and therefore
+/// is missing in lists of groups. `done`: what the command does with other groups, as a word like
+/// `shown`. Also prints a warning for each file `minimized` that has lost its content.
 pub fn warn_of_incomplete(reader: &Reader, done: &str, output: &Output) -> Result<(), StoreError> {
     for group in reader.incomplete_groups()? {
         output.say(&incomplete_group(reader.root(), &group, done));
@@ -227,8 +227,8 @@ pub fn advice_where_incomplete(group: &IncompleteGroup) -> String {
 }
 
 /// Returns all groups of a kind (crash, hang, out of memory, flaky), the most severe first, and
-/// then by major key, each with the data of the crash that represents it; groups without a complete
-/// crash are left out.
+/// then by major key (hash that identifies the bug), each with the data of the crash that
+/// represents it; groups without a complete crash are left out.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
     let builds = reader.campaigns()?.last_builds();
     let checks = reader.last_checks();

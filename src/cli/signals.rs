@@ -1,5 +1,5 @@
 //! Ctrl-C and SIGTERM: the first signal asks the command to end with its state saved, the second
-//! ends it at once. SIGHUP, of a terminal that is closed, also asks for the end.
+//! ends it at once. SIGHUP, sent when the terminal is closed, also asks the command to end.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,8 +116,9 @@ pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadl
     deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
 }
 
-/// Returns `result`, except in one case: if it is a failure and `stop` is true, returns the failure
-/// "interrupted". Ctrl-C also kills a target that is being started, and so causes other failures.
+/// Returns `result`. If it is a failure to run the target or an internal error (exit code 3 or 70),
+/// and `stop` is true, returns the failure "interrupted" instead: Ctrl-C also kills a target that
+/// is being started, which causes such failures.
 pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Result<T, Failure> {
     let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {

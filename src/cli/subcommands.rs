@@ -1,8 +1,8 @@
 //! The command line of a program with subcommands: what clap is told of it, and which function runs
 //! each subcommand.
 //!
-//! The options of all subcommands together take clap longer to describe than the rest of a start
-//! takes, so a parser of one call has only the subcommands that its words name.
+//! To describe the options of all subcommands to clap takes longer than the rest of a start, so the
+//! parser of a call has only the subcommands that occur in its words.
 
 use std::ffi::OsString;
 
@@ -42,10 +42,11 @@ pub struct Subcommand {
     understand: Understand,
 }
 
-/// A function that converts parsed options to one that runs a subcommand with them.
+/// A function that converts the parsed options of a subcommand to a function that runs the
+/// subcommand with them.
 type Understand = Box<dyn Fn(&ArgMatches) -> Result<Job, clap::Error>>;
 
-/// Returns the subcommand `name` with the options `A`, which `run` runs.
+/// Returns the subcommand `name`, which has the options `A` and is carried out by `run`.
 pub fn subcommand<A: Args + 'static>(
     name: &'static str,
     run: fn(A, &Output) -> Result<Exit, Failure>,
@@ -77,7 +78,7 @@ impl CommandLine {
     }
 
     /// Returns a parser of the command line that knows only the subcommands whose names occur in
-    /// `words`. It parses `words` like the parser of all subcommands, and is made faster.
+    /// `words`. It parses `words` like the parser of all subcommands, and takes less time to make.
     pub fn command_for(&self, words: &[OsString]) -> Command {
         self.with_subcommands(|name| words.iter().any(|word| word == name))
     }

@@ -351,7 +351,7 @@ impl TargetArgs {
     }
 
     /// Starts the target as [`probe`](Self::probe) does; returns a triager, which analyses crashes,
-    /// and its executor. If it can be run by its entry function, both use one fork server.
+    /// and its executor. If the target can be run by its entry function, both use one fork server.
     pub fn probe_with_triager(
         &self,
         target: &Target,
@@ -403,8 +403,8 @@ impl TargetArgs {
     }
 }
 
-/// Returns the warning that the target runs as root, because the user `nobody`, as whom it would
-/// run otherwise, cannot access the path `closed`.
+/// Returns the warning that the target runs as root, because the user `nobody`, under which it
+/// should run, cannot access the path `closed`.
 fn root_warning(closed: &ClosedPath) -> String {
     let right = if closed.path.is_dir() { "o+x" } else { "o+rx" };
     let path = shell_word(&closed.path);
@@ -478,8 +478,9 @@ fn terminal_size(text: &str) -> Result<(u16, u16), String> {
 }
 
 impl ChannelArgs {
-    /// Sets the input channel of `target` (terminal, named file, two files) by the options; `way`
-    /// is that of `--exec`, which may not support a terminal.
+    /// Sets the input channel of `target` (terminal, named file, two files) by the options. `way`
+    /// is the value of `--exec`. Fails if this way of execution does not support a terminal, or if
+    /// the arguments of `target` have too few `@@`.
     pub fn apply(&self, target: &mut Target, way: Option<Way>) -> Result<(), Failure> {
         if let Some((rows, columns)) = self.terminal {
             let ending = self.ending.clone().unwrap_or(Base64(Vec::new()));
@@ -548,7 +549,7 @@ pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Converts one C escape, given without its backslash; returns the byte, and the length of the
-/// escape without the backslash. `None` if it is unknown.
+/// escape without the backslash. `None` if the escape is unknown.
 fn escape(text: &[u8]) -> Option<(u8, usize)> {
     let simple = match text.first()? {
         b'r' => b'\r',
@@ -606,9 +607,9 @@ pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Targe
     }
 }
 
-/// Returns the target that the output directory `out` records, with what the command line says of
-/// it: that of the directory's own campaign, else the one that all campaigns there have in common.
-/// Fails if there is none.
+/// Returns the target that the output directory `out` records, changed by the options of the
+/// command line: the target of the directory's own campaign, or, without such a campaign, the one
+/// that all campaigns in the directory have in common. Fails if there is no such target.
 pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
     let file = Reader::open(out)?.campaigns()?;
     let recorded = match &file.current {
@@ -621,8 +622,9 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
 
 /// Returns the target on which the groups of an output directory are run again: the one that the
 /// command line names. Settings that the command line does not give, such as environment variables,
-/// come from the latest target in `campaigns` whose program has the same file name. Without one,
-/// all but the limits come from the latest target of all, since a new build may have another name.
+/// come from the latest target in `campaigns` whose program has the same file name. If there is
+/// none of this name, all but the limits come from the latest target, since a new build may have
+/// another name.
 pub fn rerun_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
     let named = asked.target()?;
     let is_of = |record: &&Target| match (&record.program, &named.program) {

@@ -22,8 +22,8 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     all.ok_or_else(|| format!("{text} has no address"))
 }
 
-/// Parses a time from the command line: a number with `ms`, `s`, `m` or `h`; seconds without a
-/// unit.
+/// Parses a time from the command line: a number with `ms`, `s`, `m` or `h`; a number without a
+/// unit is in seconds.
 pub fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let seconds = match unit {

@@ -169,7 +169,7 @@ pub struct WatchJob<'a> {
     pub seed: Option<u64>,
     /// Name of the fuzzer that is watched, as shown on the full screen.
     pub engine: String,
-    /// Word by which messages call an execution of the watched fuzzer: `run` or `input`.
+    /// Word by which messages call an execution of the target: `run` or `input`.
     pub unit: &'static str,
     /// Whether the progress of the watch is printed as lines instead of on the full screen.
     pub plain: bool,

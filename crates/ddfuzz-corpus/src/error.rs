@@ -54,8 +54,8 @@ pub enum CleanError {
         /// Path of the output folder that contains other files.
         path: PathBuf,
     },
-    /// It is not known which basic blocks the runs of an uninstrumented program reach, so that the
-    /// cleanup must be repeated without coverage.
+    /// Some run of an uninstrumented program did not show which basic blocks it reached, so that
+    /// the cleanup must be repeated without coverage.
     #[error("{0}")]
     LacksCoverage(NotCovered),
     /// The user stopped the cleanup; another call continues it.

@@ -34,8 +34,8 @@ impl Excluded {
         }
     }
 
-    /// Returns the number of files counted as unused, and their total size in bytes, in which files
-    /// of unknown size are missing.
+    /// Returns the number of files counted as unused, and their total size in bytes (0 is counted
+    /// for a file of unknown size).
     pub fn amount(&self) -> Amount {
         self.amount
     }

@@ -34,16 +34,17 @@ impl Fate {
     }
 }
 
-/// An explanation why a file was left out names at most this many of the kept files that reach the
-/// file's features.
+/// Maximum number of kept files that an explanation why a file was left out names as those that
+/// reach the file's features.
 const NAMED: usize = 3;
 
-/// Explains to the user why a cleanup kept a file or left it out. What it must read in the output
-/// directory is read once, when a file first needs it.
+/// Explains to the user why a cleanup kept a file or left it out. Reads each file of the output
+/// directory at most once, when an explanation first needs it.
 pub struct Explainer<'a> {
     place: &'a CleanPaths,
     result: &'a CleanResult,
-    /// The journal of the cleanup's runs; `None` if the file is gone.
+    /// The journal of the cleanup's runs, once it was read; `None` if its file no longer exists or
+    /// is not a journal.
     journal: OnceCell<Option<JournalView>>,
     /// The kept files, each with the features that it reaches.
     reached: OnceCell<Vec<(&'a KeptFile, Features)>>,
@@ -73,7 +74,8 @@ fn made<T>(
 }
 
 impl<'a> Explainer<'a> {
-    /// Makes an explainer of the cleanup in the output directory of `place`, with its `result`.
+    /// Makes an explainer for the cleanup that has the output directory `place` and the result
+    /// `result`.
     pub fn new(place: &'a CleanPaths, result: &'a CleanResult) -> Explainer<'a> {
         Explainer {
             place,
@@ -97,8 +99,8 @@ impl<'a> Explainer<'a> {
     /// cleanup has stored, and runs nothing.
     ///
     /// # Errors
-    /// If the output directory or the journal cannot be read. A `file` that cannot be read is no
-    /// error.
+    /// If the output directory or the journal cannot be read. A `file` that cannot be read is not
+    /// an error.
     pub fn explain(&self, file: &Path) -> Result<Fate, CleanError> {
         let result = self.result;
         let out = |why: String| Ok(Fate::new(false, true, why));
@@ -236,8 +238,9 @@ fn reached_by_kept<'a>(
     Ok(all)
 }
 
-/// Returns what a cleanup did with `file`, which no longer exists. Only kept files, and examples of
-/// unreadable ones, are recorded by name; for any other file the result says that nothing is known.
+/// Explains what a cleanup did with `file`, which no longer exists. Only kept files, and examples
+/// of unreadable ones, are recorded by name; for any other file the explanation says that nothing
+/// is known.
 fn gone(result: &CleanResult, file: &Path) -> Fate {
     if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
         return Fate::new(
@@ -262,7 +265,7 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
 }
 
 /// Returns the kept file that the cleanup has written to the path `file`, in the output directory
-/// or in a corpus that was cleaned in place; `None` if it has written none there.
+/// or in a corpus that was cleaned in place; `None` if it has written no file to this path.
 fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
@@ -293,10 +296,10 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns a text for the user that says why a file was left out: all the features that it reaches,
-/// `all` in number, are reached without it. Kept files with the names `by` reach them, except for
-/// `left` features; these need not be kept, because they are reached only in some runs or once in a
-/// process, or by the corpus of `--onto` (its name is `onto`; `None` without the option).
+/// Returns a text for the user that says why a file was left out although it reaches `all`
+/// features. Kept files with the names `by` reach all of these but `left`, which need no kept file:
+/// some runs do not reach them, or only one run per process does, or the corpus of `--onto` reaches
+/// them. The name of that corpus is `onto` (`None` without the option).
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();

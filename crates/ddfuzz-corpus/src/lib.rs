@@ -1,11 +1,12 @@
 //! Corpus cleanup: the smallest corpus that has the same coverage as a given one.
 //!
 //! In: a [`CleanSettings`]: directories of inputs and a target. Out: the kept files in the output
-//! directory, and a result with the reason for each file. The central function is [`clean`].
+//! directory, and a result that says why each file is kept. The central function is [`clean`].
 //!
 //! The steps: duplicates and unreadable files are left out; failing inputs are stored in groups;
-//! flaky features do not count; the cheapest subset that reaches all other [`Features`] is kept;
-//! each kept file is minimized by delta debugging; the written files are run again as a check.
+//! flaky features do not count; the cheapest subset of inputs that reaches all other [`Features`]
+//! is kept; each kept file is minimized by delta debugging; the written files are run again as a
+//! check.
 //!
 //! The input directory is only read. A journal on disk holds the features of each content, so an
 //! interrupted cleanup can continue, and memory is bounded by the features of the target.

@@ -27,18 +27,18 @@ const MAX_RECOGNISED: usize = 64;
 pub struct NotListed {
     /// The path that cannot be listed, as given on the command line.
     pub path: PathBuf,
-    /// Why the path cannot be listed: it is missing, is no regular file or directory, or was
+    /// Why the path cannot be listed: it is missing, is not a regular file or directory, or was
     /// refused.
     pub why: Unread,
 }
 
-/// What a listing found beside inputs: directories of known fuzzers, entries that are no inputs,
+/// What a listing found beside inputs: directories of known fuzzers, entries that are not inputs,
 /// and directories that could not be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListingReport {
     /// Directories whose layout shows which fuzzer wrote them; at most 64.
     pub recognised: BTreeMap<PathBuf, Layout>,
-    /// Entries that are no inputs, because of their type or because of the layout of their
+    /// Entries that are not inputs, because of their type or because of the layout of their
     /// directory: their number, and examples. They are fifos, sockets, links to directories,
     /// dangling links, hidden directories, other files of fuzzers, and the output directory.
     pub passed_over: Excluded,
@@ -140,7 +140,7 @@ impl Listing {
     }
 
     /// Returns what the listing has found beside inputs: directories of known fuzzers, entries that
-    /// are no inputs, and directories that could not be listed.
+    /// are not inputs, and directories that could not be listed.
     pub fn into_report(self) -> ListingReport {
         self.report
     }
@@ -201,7 +201,7 @@ impl Listing {
 
     /// Decides what the directory entry `entry` is, in a directory with the layout `layout`.
     /// Returns its path if it is an input. Otherwise returns `None`, and queues a directory that is
-    /// to be listed, or records why the entry is no input.
+    /// to be listed, or records why the entry is not an input.
     fn input_of(&mut self, layout: Layout, depth: usize, entry: &DirEntry) -> Option<PathBuf> {
         let (name, path) = (entry.file_name(), entry.path());
         let kind = match entry.file_type() {
@@ -399,7 +399,7 @@ impl Layout {
         }
     }
 
-    /// Returns the reason why the file called `name` is no input in a directory of this layout
+    /// Returns the reason why the file called `name` is not an input in a directory of this layout
     /// (such as AFL++'s); `None` if it is an input.
     fn passes_over(self, name: &OsStr) -> Option<&'static str> {
         if atomic::is_temporary(name) {

@@ -17,9 +17,9 @@ pub struct CleanPaths {
     root: PathBuf,
 }
 
-/// A record on disk of the names of the files that cleanups have written to the folder of kept
-/// files: the last cleanup, and one that was about to replace its files. If the folder holds any
-/// other file, it is not replaced.
+/// Record on disk of the names of the files that the last cleanup has written to the folder of kept
+/// files, and of those that a killed cleanup was about to write there. The folder is replaced only
+/// if the names of its files are exactly the names of one of these two cleanups.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<Vec<OsText>>,
@@ -128,8 +128,8 @@ impl CleanPaths {
         self.root.join("clean.manifest")
     }
 
-    /// Returns true if `folder` may be replaced: it does not exist, is empty, or contains only
-    /// files that an earlier cleanup of this output directory has written.
+    /// Returns true if `folder` may be replaced: it does not exist, is empty, or contains exactly
+    /// the files (by name) that an earlier cleanup of this output directory has written.
     pub fn may_replace(&self, folder: &Path) -> Result<bool, FileError> {
         let names = names_below(folder)?;
         let known = self.read();
@@ -181,9 +181,9 @@ impl CleanPaths {
     }
 
     /// Returns true if `folder` was left by a cleanup that was killed while it replaced a corpus;
-    /// it may be removed, since all its files are copies of kept files. Such a folder is the one
-    /// that [`CleanPaths::announce_exchange`] has recorded last, perhaps moved since, and all its
-    /// files have names of kept files.
+    /// the folder may then be removed, since all its files are copies of kept files. It is the
+    /// folder that [`CleanPaths::announce_exchange`] has recorded last, even if it was moved since,
+    /// and its files have the names of kept files.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let known = self.read();
         let same = known

@@ -38,7 +38,7 @@ pub struct QuarantineSettings {
 pub struct FiledGroup {
     /// Kind of failure: crash, hang, out of memory or flaky.
     pub kind: Kind,
-    /// Major key of the group, which identifies the bug.
+    /// Major key of the group: the hash of stack frames that identifies the bug.
     pub major: Key,
     /// Class of the group's crash, such as heap-buffer-overflow.
     pub class: Class,
@@ -61,10 +61,11 @@ pub struct Quarantine {
     pub ooms: Amount,
     /// Number and total size of inputs that fail in some of their runs only.
     pub flaky: Amount,
-    /// The crash groups of all failing inputs, sorted by kind of failure and major key.
+    /// The crash groups of all failing inputs, sorted by kind of failure and major key (the hash
+    /// that identifies the bug).
     pub groups: Vec<FiledGroup>,
     /// For each failing content that was stored: its hash, the kind of failure, and the major key
-    /// of its crash group, in the order of examination.
+    /// (the hash that identifies its crash group), in the order of examination.
     pub held: Vec<(ContentHash, Kind, Key)>,
     /// Hashes of the contents of inputs that did not fail when they were triaged; a cleanup may
     /// keep them.
@@ -83,11 +84,12 @@ pub struct Quarantine {
 /// for `campaign` and the target are not run again, so an interrupted call is continued.
 ///
 /// The order of examination depends on the contents only. An input that crashes with a known minor
-/// key takes only one run. A bundled target must be installed in the store before.
+/// key (finer hash of crashes in a group) takes only one run. A bundled target must be installed in
+/// the store before.
 ///
 /// # Errors
 /// When the target cannot be run, or the output directory cannot be written; inputs stored before
-/// are kept.
+/// the error are kept.
 pub fn quarantine(
     store: &Mutex<Store>,
     campaign: &str,
@@ -152,9 +154,10 @@ fn lines(
     Ok(ours.map(|line| (line.input, line.crash)).collect())
 }
 
-/// Stores an input as flaky that failed in a run of the cleanup, but not in triage. Its crash
-/// record counts that one run only, since it is not known how often the input fails. Returns the
-/// crash as the triage journal records it; `None` if the input's file has another content by now.
+/// Stores as flaky an input that failed in a run of the cleanup, but not in triage. Its crash
+/// record counts only the run that failed, since it is not known how often the input fails. Returns
+/// the crash as the triage journal records it; `None` if the input's file has another content by
+/// now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,
@@ -259,8 +262,8 @@ pub struct FailingInput {
     pub size: u64,
     /// How the failing run of the input ended: by a signal, an exit status, or a limit.
     pub ended: Ended,
-    /// Whether triage has run the input before and it did not fail then. Since it has failed now,
-    /// it is flaky, and is not triaged once more.
+    /// Whether an earlier run of the input did not fail. If so, and if triage finds no failure, the
+    /// input is stored as flaky; if not, such an input counts as not failing.
     pub again: bool,
 }
 

@@ -85,7 +85,7 @@ pub struct BuildArgs {
 const BUILD_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs a build to its end, and returns how it exited. If the user stops ddfuzz meanwhile, ends all
-/// processes of the build.
+/// processes of the build, and fails.
 fn finish(command: &mut Command) -> Result<ExitStatus, Failure> {
     let stop = signals::stop_flag()?;
     let build = command.process_group(0).spawn();
@@ -271,9 +271,9 @@ pub type Toolchain = Option<&'static str>;
 /// Name of the toolchain to use if the active one does not support sanitizers.
 const NIGHTLY: &str = "nightly";
 
-/// Returns the Rust toolchain to build with: `None` for the active one, if that suffices, else the
-/// installed nightly one. The active one does not suffice if `needs_nightly` and it accepts no
-/// unstable options.
+/// Returns the Rust toolchain to build with: `None` for the active one, if it suffices, else the
+/// installed nightly one. The active one does not suffice if `needs_nightly` is true and it accepts
+/// no unstable options.
 ///
 /// # Errors
 /// When neither suffices, or cargo-fuzz is not installed; the error says which command installs it.

@@ -184,8 +184,8 @@ fn shown(before: &str, after: &str) -> String {
     text.join("\n")
 }
 
-/// Shows a question on the terminal whether Cargo's configuration is to be changed. Returns true if
-/// the user answers yes, and false for any other answer. Fails without a terminal.
+/// Asks the user on the terminal whether Cargo's configuration is to be changed. Returns true if
+/// the answer is yes, and false for any other answer. Fails without a terminal.
 fn agreed() -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

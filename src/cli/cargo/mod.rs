@@ -209,7 +209,8 @@ pub struct CargoCheckArgs {
     check: check::CheckArgs,
 }
 
-/// Runs `cargo ddfuzz check`: builds the fuzz target and runs the reproducers of its groups on it.
+/// Runs `cargo ddfuzz check`: builds the fuzz target, and runs the reproducers of its crash groups
+/// on the new build.
 pub fn run_check(mut args: CargoCheckArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;

@@ -160,8 +160,8 @@ fn none_above(here: &Path) -> Failure {
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
 /// Returns the output directory for the fuzz target `name`: usually `asked`, the value of `--out`.
-/// If that is the default directory, and the last campaign in it was on another program than
-/// `program`, it is `ddfuzz-out-NAME`.
+/// If that is the default directory, and the last campaign in it was on a program with another file
+/// name than `program`, returns `ddfuzz-out-NAME` instead.
 pub fn choose_out(asked: &Path, name: &str, program: &Path) -> PathBuf {
     match asked == Path::new(DEFAULT_OUT) && is_of_another(asked, program) {
         true => PathBuf::from(format!("{DEFAULT_OUT}-{name}")),
@@ -207,8 +207,8 @@ struct FuzzTarget {
     /// Number of failing inputs of the fuzz target in the folder `artifacts/TARGET` of the
     /// cargo-fuzz project.
     artifacts: u64,
-    /// Number of crash groups in ddfuzz's output directory; `null` if there is none for this fuzz
-    /// target.
+    /// Number of crash groups in ddfuzz's output directory; `null` if this fuzz target has no
+    /// output directory.
     groups: Option<u64>,
     out: Option<OsText>,
 }
@@ -252,8 +252,8 @@ pub fn list(args: ListArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Counts the crash groups in an output directory; `None` if its last campaign was not on the fuzz
-/// target `name`, or it cannot be read.
+/// Counts the crash groups in an output directory; `None` if the directory's last campaign was not
+/// on the fuzz target `name`, or the directory cannot be read.
 fn count_groups(out: &Path, name: &str) -> Option<u64> {
     let program = last_target(out)?.program?;
     if Path::new(&program.0).file_name()? != name {
@@ -279,8 +279,8 @@ pub struct InitArgs {
 }
 
 /// Runs `cargo ddfuzz init`, which creates a cargo-fuzz project for the crate in this directory by
-/// `cargo fuzz init`, and prints what to do next. Fails if there is a project already, here or in a
-/// directory above, or if that command fails.
+/// `cargo fuzz init`, and prints what to do next. Fails if there is a project already, in this
+/// directory or one above, or if `cargo fuzz init` fails.
 pub fn init(args: InitArgs, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
@@ -340,8 +340,8 @@ struct FuzzBinary {
     name: String,
 }
 
-/// Returns the names of the `[[bin]]` entries in the `Cargo.toml` of this directory; `None` if it
-/// cannot be read or is not marked as one of cargo-fuzz.
+/// Returns the names of the `[[bin]]` entries in the `Cargo.toml` of the directory `dir`; `None` if
+/// this file cannot be read or is not marked as that of a cargo-fuzz project.
 pub fn fuzz_binaries(dir: &Path) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(dir.join("Cargo.toml")).ok()?;
     let manifest: FuzzManifest = toml::from_str(&text).ok()?;
@@ -365,7 +365,8 @@ pub fn nearest_fuzz_crate(here: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Returns true if the `Cargo.toml` in this directory is marked as one of cargo-fuzz.
+/// Returns true if the `Cargo.toml` in the directory `dir` is marked as that of a cargo-fuzz
+/// project.
 pub fn is_fuzz_crate(dir: &Path) -> bool {
     fuzz_binaries(dir).is_some()
 }
@@ -394,16 +395,16 @@ fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
 }
 
 /// Name of a file in the output directory that lists the SHA-1 names of inputs, one a line: those
-/// that were copied to the project, and those that were there already. An input in the list is not
-/// copied again, even if the project has lost it since, for example by a cleanup.
+/// that were copied to the project, and those that the project had before. An input in the list is
+/// not copied again, even if the project has lost it since, for example by a cleanup.
 const COPIED: &str = "copied-to-project.txt";
 
 /// Copies new files from ddfuzz's output directory `out` to the cargo-fuzz project: inputs of the
 /// corpus, and the original inputs and shorter reproducers of the entries that represent groups of
 /// failures. An input is copied once, and not if the project has it under another name. If the
-/// directory has results of several targets, only failures of the fuzz target `name` are copied.
-/// Overwrites nothing. Prints how many files were copied; returns the path of the first group's
-/// reproducer, `None` without groups.
+/// directory has results of several targets, only failures of the fuzz target `name` are copied,
+/// and no corpus. Overwrites nothing. Prints how many files were copied; returns the path of the
+/// first group's reproducer, `None` without groups.
 pub fn copy_to_project(
     out: &Path,
     project: &Project,
@@ -454,8 +455,8 @@ pub fn copy_to_project(
     Ok(written.first)
 }
 
-/// Returns the ids of the campaigns on the fuzz target `name`; `None` if all campaigns of the
-/// output directory are on that target, or none is.
+/// Returns the ids of the campaigns on the fuzz target `name`; `None` if either all or none of the
+/// campaigns of the output directory are on this fuzz target.
 pub fn own_campaigns(reader: &Reader, name: &str) -> Result<Option<BTreeSet<String>>, Failure> {
     let campaigns = reader.campaigns()?;
     let is_own = |campaign: &&Campaign| {
@@ -496,10 +497,10 @@ fn contents(corpus: &Path) -> BTreeSet<String> {
 pub struct WrittenArtifacts {
     /// Number of failing inputs that were written as files; files that existed before do not count.
     pub count: u64,
-    /// Path of the file of the first group's first representative: its reproducer if that is
-    /// shorter than its original input, else the original input. The file may have existed before;
-    /// if the project has another file of the reproducer's name, the path is that in the output
-    /// directory. `None` without groups.
+    /// Path of the input that shows the first group: the reproducer of the crash that represents
+    /// the group, or the original input if the reproducer is not shorter. The file may have existed
+    /// before; if the project has another file of the reproducer's name, the path is that in the
+    /// output directory. `None` without groups.
     pub first: Option<PathBuf>,
 }
 

@@ -107,11 +107,11 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Returns how much is left of the time `total`, which a build and a campaign share and which began
-/// at `began`. `None` if there is no limit (`total` is `None`).
+/// Returns the rest of the time `total`, which a build and a campaign share and which is counted
+/// from `began`. `None` if `total` is `None` (no limit).
 ///
 /// # Errors
-/// When nothing is left.
+/// When no time remains.
 fn time_left(total: Option<Duration>, began: Instant) -> Result<Option<Duration>, Failure> {
     let left = total.map(|total| total.saturating_sub(began.elapsed()));
     match total.filter(|_| left.is_some_and(|left| left.is_zero())) {

@@ -15,11 +15,11 @@ use crate::report::{CameBack, CheckResult, Status};
 use crate::store::{Checked, Kind, LastCheck, rfc3339};
 
 /// Appends to `checks.jsonl` of the output directory `out` the result of each group in `result`
-/// that differs from its last recorded one, with the commit that is checked out. Sets `came_back`
-/// of each group that fails now and that an earlier check found fixed in an ancestor of this
-/// commit. No commit is recorded if there is no `target`, if its program is not below a git
-/// repository, or if tracked files there differ from the commit, so that the program may be another
-/// one.
+/// that differs from the group's last recorded result, with the commit that is checked out. Sets
+/// `came_back` of each group that fails now and that an earlier check found fixed in an ancestor of
+/// this commit. No commit is recorded if there is no `target`, if its program is not below a git
+/// repository, or if tracked files of the repository differ from the commit, so that the program
+/// may be of other source.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
     if result.groups.is_empty() {
         return;
@@ -64,17 +64,18 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
     }
 }
 
-/// For each group, given by its major key (12 hex digits), the commit in which earlier checks of
-/// one repository have found it fixed. A group that came back keeps this commit until a check finds
-/// it fixed again, so that all checks in between report the same range of commits.
+/// For each group, given by its major key (12 hex digits of the hash that identifies the bug), the
+/// commit at which earlier checks of one repository have found it fixed. A group that came back
+/// keeps this commit until a check finds it fixed again, so that all checks in between report the
+/// same range of commits.
 #[derive(Default)]
 struct Fixes(HashMap<String, String>);
 
 impl Fixes {
-    /// Updates the record of fixed groups by `checked`, the result of an earlier check: a group
-    /// that was fixed gets the commit of the check, a group that failed at this same commit loses
-    /// it. Ignores results without a commit, and from another repository than that of `now`, the
-    /// present commit.
+    /// Updates the record of fixed groups by `checked`, an earlier check's result for one group: if
+    /// the group was fixed, records the commit of the check; if it failed at the recorded commit,
+    /// removes it from the record. Ignores results without a commit, and results of another
+    /// repository than that of `now`, the present commit.
     fn add(&mut self, checked: &Checked, now: &Commit<'_>) {
         let repository = checked.repository.as_ref();
         let (true, Some(commit)) = (
@@ -97,7 +98,7 @@ impl Fixes {
 
 /// Returns the id of the commit that is checked out in the repository at `top`. Returns `None` if
 /// there is none, or if tracked files differ from the commit, so that the program was probably not
-/// built of it.
+/// built from it.
 fn checked_out(top: &Path, output: &Output) -> Option<String> {
     let now = resolve(top, "HEAD").ok()?;
     let is_modified = is_modified(top).unwrap_or(true);
@@ -108,21 +109,21 @@ fn checked_out(top: &Path, output: &Output) -> Option<String> {
     (!is_modified).then_some(now)
 }
 
-/// The commit that is checked out in the repository of a target's program, with what the suggested
-/// command `ddfuzz changes` is built from.
+/// The commit that is checked out in the repository of a target's program, with the parts of the
+/// `ddfuzz changes` command that is suggested to the user.
 struct Commit<'a> {
-    /// Id of the commit.
+    /// Id of the commit that is checked out.
     id: String,
     /// Top folder of the git repository that contains the program.
     top: PathBuf,
-    /// Absolute path of the program.
+    /// Absolute path of the target's program.
     program: PathBuf,
     target: &'a Target,
 }
 
 impl<'a> Commit<'a> {
     /// Returns the commit of the program of `target`; `None` if the program is not below a git
-    /// repository, or tracked files there differ from the commit.
+    /// repository, or tracked files of the repository differ from the commit.
     fn of(target: &'a Target, output: &Output) -> Option<Commit<'a>> {
         let Program::Path(program) = &target.program else {
             return None;
@@ -140,11 +141,12 @@ impl<'a> Commit<'a> {
         })
     }
 
-    /// Makes the record of a group (given by kind and major key) that was fixed in the commit
-    /// `fixed` and fails again in this commit. The record suggests a `ddfuzz changes` command that
-    /// searches the commits between both for the change that made the group fail; its output
-    /// directory below `out` is used for this group only. Returns `None` if this commit does not
-    /// descend from `fixed`: it may be older than the fix, or on another branch.
+    /// Makes the record of a group (given by kind of failure and major key, the hash that
+    /// identifies the bug) that was fixed in the commit `fixed` and fails again in this commit. The
+    /// record suggests a `ddfuzz changes` command that searches the commits after `fixed` for the
+    /// change that made the group fail; its output directory below `out` is used for this group
+    /// only. Returns `None` if this commit does not descend from `fixed`: it may be older than the
+    /// fix, or on another branch.
     fn came_back(&self, out: &Path, group: (Kind, &str), fixed: &str) -> Option<CameBack> {
         let ((kind, major), now) = (group, &self.id);
         if !is_ancestor(&self.top, fixed, now) {

@@ -16,11 +16,11 @@ use crate::cli::Failure;
 use crate::minimize::log::Log;
 
 /// The failure whose cause is searched for, and the program that shows it. A search with `--run`
-/// has none, because its command decides what fails.
+/// has no such failure, because the command of `--run` decides what fails.
 pub(super) struct SoughtFailure<'a> {
     program: &'a OsStr,
     /// Whether each version has its own program, since the program's path is in the directory of
-    /// the version; empty until that is known.
+    /// the version; empty as long as this is not known.
     is_inside: &'a OnceLock<bool>,
     /// Class and keys of the failure whose cause is searched for; empty until they are known.
     held: &'a OnceLock<HeldFailure>,
@@ -45,7 +45,7 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Takes over from the log `logged` of an earlier call which failure is searched (unless
+    /// Takes over from the log `logged` of an earlier call which failure is searched for (unless
     /// `--group` names it), and whether the program is in the directory of the version. Does
     /// nothing without a log, or if the earlier call ended because a check failed ([`is_refuted`]).
     pub(super) fn recall(&self, args: &ChangesArgs, logged: Option<&Log>) {
@@ -67,10 +67,10 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Builds and runs the new version to learn what is not known yet: the failure that it shows,
-    /// unless `--group` or an earlier call has told that; and, for a program given by a name only,
-    /// whether it is in the directory of the version. Fails if the new version does not crash, or
-    /// crashes otherwise than `--expect` says.
+    /// Builds and runs the new version to learn two facts, unless they are known: the failure that
+    /// the new version shows (known with `--group` or from an earlier call), and, for a program
+    /// given by a name only, whether it is in the directory of the version. Fails if the new
+    /// version does not crash, or crashes otherwise than `--expect` says.
     pub(super) fn learn(
         &self,
         args: &ChangesArgs,
@@ -111,8 +111,9 @@ impl<'a> SoughtFailure<'a> {
     }
 }
 
-/// Returns the path by which a program in the directory of a version is recorded: `program` itself
-/// if it contains a slash, else `./` followed by `program`, so that it is not looked for in PATH.
+/// Returns the path under which a program in the directory of a version is recorded: `program`
+/// itself if it contains a slash, else `./` followed by `program`, so that it is not looked for in
+/// PATH.
 pub(super) fn inside(program: &OsStr) -> OsString {
     match program.as_bytes().contains(&b'/') {
         true => program.to_owned(),

@@ -104,14 +104,14 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
 /// Hint to the user when a build has missed changes, so that its results were wrong.
 const STALE_BUILD: &str = "the build does not notice all changes: let it begin with a clean-up, \
                            as in --build 'make clean && make'; or the test seldom has another outcome";
-/// Hint to the user for a search without a build command, in which tests of one version influence
-/// later ones.
+/// Hint to the user for a search without a build command if tests of one version influence later
+/// tests.
 const STALE_TEST: &str = "the test leaves files behind that change later tests: let it begin by removing them; or it \
      seldom has another outcome";
 
 /// Returns a hint for users by the way in which the build or test of a version has ended, such as
-/// by a time limit; it is for builds and tests that print no reason. `what` says in words how it
-/// ended. `None` if there is no hint for that.
+/// by a time limit; it is for builds and tests that print no reason. `what` says in words how the
+/// build or test ended. `None` if there is no hint for this way.
 fn hint_by_end(what: &str) -> Option<&'static str> {
     match what {
         "the test ended with timeout" => Some(

@@ -45,8 +45,9 @@ impl Files {
         self.folder.join(name)
     }
 
-    /// Fails if the folder `changes` holds files that are not ddfuzz's: a file has the name of one
-    /// that a search writes, and there is neither a lock file nor a log of an earlier search.
+    /// Fails if the folder `changes` may contain files that ddfuzz has not written: a file has the
+    /// name of one that a search writes, and there is neither a lock file nor a log of an earlier
+    /// search.
     fn check_free(&self) -> Result<(), Failure> {
         let is_there = |name: &&str| std::fs::symlink_metadata(self.named(name)).is_ok();
         let names = ["lock", "work", "log.jsonl"].into_iter().chain(RESULTS);
@@ -62,7 +63,8 @@ impl Files {
         }
     }
 
-    /// Removes the result of an earlier search, so that it never stands beside the log of another.
+    /// Removes the result of an earlier search, so that it never stands beside the log of another
+    /// search.
     pub fn remove_results(&self) -> Result<(), Failure> {
         for name in RESULTS {
             let path = self.named(name);
@@ -253,8 +255,8 @@ fn search_in(
     })
 }
 
-/// Returns the goal of a search. With `--difference` it is a single change by which a passing
-/// version begins to fail; else it is a smallest set of changes that makes the old version fail.
+/// Returns the goal of a search. With `--difference` it is a single change that makes a passing
+/// version fail; else it is a smallest set of changes that makes the old version fail.
 fn goal(args: &ChangesArgs) -> Goal {
     match args.difference {
         true => Goal::Difference,
@@ -262,7 +264,7 @@ fn goal(args: &ChangesArgs) -> Goal {
     }
 }
 
-/// Returns true if the last line of a log is the end of its search.
+/// Returns true if the last line of a log records the end of the search.
 fn has_end(log: &Log) -> bool {
     matches!(log.lines.last(), Some((_, Line::End(_))))
 }
@@ -278,9 +280,9 @@ struct Opened {
     line: Option<Vec<Commit>>,
 }
 
-/// Makes both versions available in a private repository below the folder `work`, and returns it.
-/// Warns if the commits between the versions cannot be used, and if submodules or Git LFS files
-/// change.
+/// Makes both versions available in a private repository below the folder `work`; returns the
+/// repository, with the commits of the versions. Warns if the commits between the versions cannot
+/// be used, and if submodules or Git LFS files change.
 fn open(
     args: &ChangesArgs,
     subject: &Subject,
@@ -322,8 +324,8 @@ fn show_progress(session: &mut Session<'_>, output: &Output) {
     });
 }
 
-/// Makes the result of a search for changes that has found `found`, in the form in which it is
-/// printed and written to `changes.json`.
+/// Makes the result of a search for changes from what it has `found`; the result is printed and
+/// written to `changes.json`.
 fn result_of(
     goal: Goal,
     session: &Session<'_>,
@@ -363,15 +365,15 @@ fn result_of(
     }
 }
 
-/// Returns true if there is a commit to which all of the changes belong; else false.
+/// Returns true if all of the changes belong to one commit; else false.
 fn are_of_one_commit(changes: &[ChangeRecord]) -> bool {
     let names = |change: &ChangeRecord, id: &str| change.commits.iter().any(|it| it.commit == id);
     let mut first = changes.iter().flat_map(|change| &change.commits);
     first.any(|it| changes.iter().all(|change| names(change, &it.commit)))
 }
 
-/// Paths of the patch files that a search for changes has written; a patch that its result does not
-/// have is `None`.
+/// Paths of the patch files that a search for changes has written; `None` for a patch that the
+/// search's result does not have.
 #[derive(Default)]
 struct Patches {
     cause: Option<PathBuf>,

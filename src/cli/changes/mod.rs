@@ -193,9 +193,9 @@ fn text(result: &ChangesResult) -> String {
     lines.join("\n")
 }
 
-/// Formats the first line of a result: how many changes were found, and what they do. They make the
-/// old version fail by themselves (goal `cause`), or make the failure come once other changes are
-/// applied.
+/// Formats the first line of a result: how many changes were found, and what they do. With the goal
+/// `cause` they make the old version fail by themselves; otherwise they make the failure come once
+/// other changes are applied.
 fn heading(result: &ChangesResult) -> String {
     // Records of one change that can only be applied together count once.
     let found = result

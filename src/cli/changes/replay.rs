@@ -1,5 +1,5 @@
-//! Logs of `ddfuzz changes` for `ddfuzz log`: rebuilds the result without any build, and builds and
-//! tests again what the claim rests on.
+//! Logs of `ddfuzz changes` for `ddfuzz log`: rebuilds the result without any build of the program,
+//! and builds and tests again the versions on which the result's claim (minimality) rests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -89,8 +89,8 @@ fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Fail
 }
 
 /// Converts an error of a replay to a failure. If the lines of the log lead to no result, the
-/// failure says that the search had none or the log was changed; advice about the test would be
-/// wrong there.
+/// failure says that the search had no result or that the log was changed, and gives no advice
+/// about the test.
 fn of_replay(error: ChangesError, path: &Path) -> Failure {
     let failure = match &error {
         ChangesError::Alternating { .. }
@@ -117,7 +117,7 @@ struct Rebuilt {
 }
 
 /// Computes the result of a log of `ddfuzz changes` again, without any build, and prints it; writes
-/// its patch to `out`, if given and the search was finished.
+/// its patch to `out`, if `out` is given and the search was finished.
 pub fn rebuild(
     path: &Path,
     log: &Log,
@@ -170,8 +170,8 @@ struct Proven {
 }
 
 /// Builds and tests the version with all changes in the result of a log of `ddfuzz changes`, and
-/// what its claim (minimality) rests on. Prints whether the claim holds, and returns the exit code
-/// that says so.
+/// the versions on which the result's claim (minimality) rests. Prints whether the claim holds, and
+/// returns the exit code that says so.
 pub fn verify(
     path: &Path,
     log: &Log,
@@ -207,21 +207,21 @@ pub fn verify(
     Ok(if holds { Exit::Done } else { Exit::Found })
 }
 
-/// What was found when the tests on which a claim rests were run again.
+/// What running the tests of a claim again has shown.
 #[derive(Default)]
 struct Tested {
-    /// How many changes were tested within the time limits without refuting the claim, and how many
-    /// changes the claim is about.
+    /// Number of changes that were tested within the time limits without refuting the claim, and
+    /// number of changes that the claim is about.
     proved: Proved,
     /// What refutes the claim, in words; `None` if nothing does.
     refuted: Option<String>,
 }
 
 impl Tested {
-    /// Tests again what the claim of a log (that its result is minimal) rests on: for each change
-    /// in `found`, the version with all the others; for a `difference`, also the passing version,
-    /// alone and with each single one of the changes. Returns how much is proved, and what refutes
-    /// the claim.
+    /// Tests the versions again that must behave as the log's claim says (that its result is
+    /// minimal): for each change in `found`, the version with all other changes; for a
+    /// `difference`, also the passing version, alone and with each single one of the changes.
+    /// Returns how much is proved, and what refutes the claim.
     fn by(
         session: &mut Session<'_>,
         workers: &mut Workers,

@@ -1,5 +1,5 @@
-//! Programs and scripts outside of the versions that the commands of build and test name: another
-//! content of one of them makes another search.
+//! Programs and scripts outside of the versions that the commands of build and test name. If the
+//! content of one of them changes, the search counts as another one.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use crate::minimize::log::ContentHash;
 /// Maximum size in bytes of a file whose content is compared: that of a script or small program.
 const MOST_READ: u64 = 64 << 20;
 
-/// Names of programs by which a command runs a script; such a name followed by a version, as in
-/// `python3.12`, is recognized as well.
+/// Names of programs that run scripts; a command may also name them with a version, as in
+/// `python3.12`.
 const INTERPRETERS: [&str; 12] = [
     ".", "source", "sh", "bash", "dash", "ksh", "zsh", "python", "perl", "ruby", "node", "lua",
 ];
 
 /// Finds the programs and scripts that the shell commands `lines` name by an absolute path, or by a
 /// path in the home directory. Returns their paths with the hashes of their contents, sorted.
-/// Relative paths are left out, since they name files of the version, and so are other kinds of
-/// files, which the command may write itself.
+/// Leaves out relative paths, since they name files of the version, and files of other kinds, which
+/// a command may write itself.
 pub(super) fn named_scripts<'a>(
     lines: impl Iterator<Item = &'a str>,
 ) -> Vec<(OsText, ContentHash)> {

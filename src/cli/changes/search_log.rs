@@ -1,4 +1,5 @@
-//! The log of a search for changes: read, begun anew or continued, and which search it is of.
+//! The log of a search for changes: reads it, begins it anew or continues it, and tells which
+//! search it is of.
 
 use std::path::{Path, PathBuf};
 
@@ -28,9 +29,9 @@ pub(super) fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, F
 }
 
 /// Returns true if the log of a search ends with checks of which at least one has failed, and else
-/// false. The old version did not pass, or the new version or the result did not fail, or a version
-/// that had passed failed when it was tested again. Such a search ended with an error, and a later
-/// call does not continue it, because the user may have removed the cause.
+/// false. A check fails if the old version does not pass, if the new version or the result does not
+/// fail, or if a version that had passed fails when it is tested again. Such a search ended with an
+/// error, and a later call does not continue it, because the user may have removed the cause.
 pub(super) fn is_refuted(log: &Log) -> bool {
     let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
         Line::Check(check) => Some(check),
@@ -145,10 +146,10 @@ pub(super) fn open_log(
     }
 }
 
-/// Compares the start lines of two logs. Returns `None` if they are of the same search, for which
-/// limits and versions of ddfuzz may differ. Otherwise returns a text to append to the message that
-/// they are of different searches: it names a script that has another content, or is empty if
-/// something else differs.
+/// Compares the start lines of two logs. Returns `None` if they are of the same search; the limits
+/// and the version of ddfuzz may differ. Otherwise returns a text to append to the message that the
+/// searches differ: it names a script that has another content, or is empty if something else
+/// differs.
 fn other_search(logged: &StartLine, start: &StartLine) -> Option<String> {
     let class = |line: &StartLine| line.key.as_ref().map(|key| key.class.clone());
     let without_scripts = |line: &StartLine| {

@@ -1,5 +1,5 @@
 //! What a search for changes is about: the two versions, the failing program or crash, and the
-//! recipe by which versions are built and tested.
+//! recipe, which says how versions are built and tested.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(super) enum Versions {
         old: String,
         new: String,
     },
-    /// Two directories, of which `old` has the version that works and `new` the one that fails.
+    /// Two directories: `old` has the version that works, and `new` the version that fails.
     Directories { old: PathBuf, new: PathBuf },
 }
 
@@ -48,8 +48,8 @@ pub(super) struct Subject {
     /// input.
     pub input: Option<PathBuf>,
     pub input_bytes: Vec<u8>,
-    /// The program that crashes, and its arguments; empty with `--run`, by which a command tests
-    /// each version.
+    /// The program that crashes, and its arguments; empty with `--run`, whose command tests each
+    /// version.
     pub program: Vec<OsString>,
     /// The crash of the group that `--group` names, whose cause is searched for; `None` without
     /// that option.
@@ -57,16 +57,16 @@ pub(super) struct Subject {
     conditions: Conditions,
 }
 
-/// The conditions under which versions are built and tested. The command line gives them; what it
-/// does not give are the conditions under which the crash of `--group` was found.
+/// The conditions under which versions are built and tested: those on the command line, and for all
+/// others those under which the crash of `--group` was found.
 struct Conditions {
     /// Environment variables to set; if a name occurs twice, the later value counts.
     env: Vec<(OsString, OsString)>,
-    /// The exit status of the program that counts as a crash.
+    /// Exit status of the program that counts as a crash; `None` if no status does.
     crash_exit: Option<i32>,
-    /// Limit on the CPU time of a test; `None` if it is learned.
+    /// Limit on the CPU time of a test; `None` if it is derived from tests of both versions.
     time: Option<Duration>,
-    /// Limit on the memory of each process; `None` for that of the machine.
+    /// Limit on the memory of each process, in bytes; `None` stands for the memory of the machine.
     memory: Option<u64>,
 }
 
@@ -143,7 +143,7 @@ impl Versions {
 
     /// Creates a private git repository in `folder` that has both versions. Returns the repository
     /// and the commit ids of the old and the new version in it. If the output directory `out` is
-    /// inside a version that is a directory, it is left out.
+    /// inside a version that is a directory, the version does not include it.
     pub fn open(&self, folder: &Path, out: &Path) -> Result<(Repository, String, String), Failure> {
         let opened = match self {
             Versions::Revisions {
@@ -198,9 +198,9 @@ impl Versions {
         }
     }
 
-    /// Returns true if the user has modified files that the new version does not contain: the new
-    /// version is the commit that is checked out, and tracked files differ from it. Else false, and
-    /// always for directories.
+    /// Returns true if the new version lacks modifications that the user has made: the new version
+    /// is the commit that is checked out, and tracked files differ from it. Else false, and always
+    /// for directories.
     pub fn are_without_modifications(&self) -> bool {
         let Versions::Revisions { folder, new, .. } = self else {
             return false;
@@ -209,8 +209,8 @@ impl Versions {
         commit(new) == commit("HEAD") && is_modified(folder).unwrap_or(false)
     }
 
-    /// Returns the path of `program` relative to the working tree of the repository, or to the one
-    /// of the two compared directories, that contains it. `None` if none contains it.
+    /// Returns the path of `program` relative to the working tree (of the repository) or the
+    /// compared directory that contains it. `None` if none contains it.
     fn inside(&self, program: &Path) -> Option<PathBuf> {
         let tops: Vec<&Path> = match self {
             Versions::Revisions { folder, .. } => {
@@ -317,8 +317,8 @@ impl Subject {
 
     /// Sets the crash of the group that `--group` names as the failure to search for, under the
     /// conditions in which it was found. If no program is given, also sets the program that the
-    /// group records, and fails if that is outside the repository. Returns the path of the group's
-    /// reproducer.
+    /// group records, and fails if this program is outside the repository. Returns the path of the
+    /// group's reproducer.
     fn read_group(
         &mut self,
         group: &Path,
@@ -352,8 +352,9 @@ impl Subject {
         Ok(entry.reproducer())
     }
 
-    /// Makes the recipe by which versions are built and tested. If no build command is given,
-    /// chooses one by the files of the version `new` and prints it; fails if none fits.
+    /// Makes the recipe, which says how versions are built and tested. If no build command is
+    /// given, chooses one by the files of the version `new` and prints it; fails if no command
+    /// fits.
     pub fn recipe(
         &self,
         args: &ChangesArgs,
@@ -491,7 +492,8 @@ fn no_program(program: Option<&Path>) -> Failure {
 }
 
 /// Returns true if `expect`, the value of `--expect`, names this crash: by its class, or by at
-/// least four first digits of its stable or major key.
+/// least four first hex digits of its stable key (hash of function names) or major key (hash of
+/// stack frames).
 pub(super) fn is_expected(expect: &str, failure: &HeldFailure) -> bool {
     let digits = expect
         .strip_prefix("stable:")

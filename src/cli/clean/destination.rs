@@ -92,7 +92,7 @@ pub(super) fn canonical(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Copies the files that a cleanup kept into the corpus directory `onto`, each named by the hash of
-/// its content; existing files there stay.
+/// its content; existing files of the corpus stay.
 ///
 /// # Errors
 /// When a file cannot be written; files that were copied before it stay.
@@ -129,8 +129,8 @@ impl ReplacedCorpus {
     /// Returns the corpus directory that `--in-place` replaces. Fails if not exactly one corpus is
     /// given, and if the corpus cannot be replaced safely. That is so if it is not a plain
     /// directory of inputs, or has a directory that cannot be listed; if `CORPUS.old` exists; if
-    /// the output directory is inside of one of both; or if the old corpus is to be deleted and has
-    /// files that the cleanup does not read.
+    /// the output directory is inside the corpus or `CORPUS.old`; or if the old corpus is to be
+    /// deleted and has files that the cleanup does not read.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -173,8 +173,8 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Fails if `CORPUS.old` exists, the path to which the replaced corpus is to be moved. It may
-    /// exist in two cases: it is a copy of kept files, left by a killed call; or, with
+    /// Fails if the path `CORPUS.old`, to which the replaced corpus is to be moved, exists, except
+    /// in two cases: it is a copy of kept files that a killed call has left; or, with
     /// `--delete-old`, an earlier cleanup has moved it there, and it contains nothing but inputs.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
@@ -263,8 +263,8 @@ impl ReplacedCorpus {
     }
 
     /// Returns true if the old corpus, now at `place`, has exactly the files that it had before the
-    /// cleanup. Returns false if not, and also if these were not recorded, as is done only for a
-    /// corpus that is to be deleted.
+    /// cleanup. Returns false if not, and also if its files before the cleanup were not recorded,
+    /// since this is done only for a corpus that is to be deleted.
     fn is_as_before(&self, place: &Path) -> bool {
         let before = self.before.as_ref();
         before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))
@@ -272,7 +272,7 @@ impl ReplacedCorpus {
 
     /// Fails if the old corpus is to be deleted and something would be lost with it: files that the
     /// cleanup has not read, failing inputs that are stored nowhere else, or files that were added
-    /// or changed during the cleanup. A directory that can no longer be listed is such a change.
+    /// or changed during the cleanup. A directory that can no longer be listed counts as changed.
     fn check_read(&self, result: &CleanResult) -> Result<(), Failure> {
         let files = |of: &[StepName]| -> u64 {
             let steps = result.steps.iter().filter(|step| of.contains(&step.step));
@@ -329,7 +329,7 @@ struct CorpusDigest {
 
 /// Returns the digest of the corpus at `place`. The error is the reason why the corpus must not be
 /// deleted: it has something that a cleanup does not read, such as a file of more than `max_len`
-/// bytes or an entry that is no input.
+/// bytes or an entry that is not an input.
 fn digest(place: &Path, max_len: u64) -> Result<CorpusDigest, String> {
     let mut digest = CorpusDigest { files: 0, sum: 0 };
     let mut listing = Listing::new(&[place.to_owned()], None).map_err(|error| error.to_string())?;
@@ -385,8 +385,8 @@ fn not_deleted(corpus: &Path, why: &str) -> Failure {
 
 /// Fails if it would do harm to replace the directory `corpus` by the kept files. That is so in two
 /// cases: `corpus`, or a directory directly in it, is a fuzzer's output directory or a project,
-/// which contains more than inputs; or it is a queue of AFL++, in which only files with certain
-/// names are inputs, and the kept files get other names (`keep_names` is false).
+/// which contains more than inputs; or it is a queue of AFL++, where AFL++ takes only files with
+/// certain names for inputs, and the kept files get other names (`keep_names` is false).
 fn check_is_plain(corpus: &Path, keep_names: bool) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let below = std::fs::read_dir(corpus).map_err(reading)?;

@@ -1,5 +1,5 @@
-//! Measures the coverage of files with the program's own libFuzzer, by the inner process of its
-//! `-merge=1`, as a check of the kept subset.
+//! Measures the coverage of files with the program's own libFuzzer, as a check of the kept subset.
+//! Uses the inner process of libFuzzer's `-merge=1`, which runs the files.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,8 +13,8 @@ use crate::cli::cargo::libfuzzer::{Process, Scratch, TerminalUse, flag};
 use crate::corpus::{NewCoverage, OwnFuzzer};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 
-/// libFuzzer's time limit for one input in a merge is this number times the target's time limit,
-/// but at least [`LEAST_SECONDS`]. The number is large because other processes share the processor.
+/// Factor between the target's time limit and libFuzzer's time limit for one input in a merge,
+/// which is at least [`LEAST_SECONDS`]. It is large because other processes share the processor.
 const TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
 /// Interval at which ddfuzz checks whether the libFuzzer process has ended.
@@ -26,8 +26,8 @@ pub struct LibFuzzer {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    /// Those of the target's command-line arguments that are flags of libFuzzer; each merge gets
-    /// them, too.
+    /// Those of the target's command-line arguments that are flags of libFuzzer; they are passed to
+    /// each merge, too.
     flags: Vec<OsString>,
     seconds: u64,
 }
@@ -58,8 +58,8 @@ impl LibFuzzer {
         })
     }
 
-    /// Runs libFuzzer's inner process of a merge, which runs each of `files` in this order, and
-    /// returns what it tells of them. The error is a text that says why it failed; it is
+    /// Runs `files`, in this order, in the inner process of a libFuzzer merge, and returns the
+    /// lines that libFuzzer writes about them. The error is a text that says why it failed; it is
     /// `interrupted` if `stop` turned true.
     fn told(&self, mode: Mode, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<u8>, String> {
         let scratch = Scratch::new().map_err(no_room)?;
@@ -73,9 +73,9 @@ impl LibFuzzer {
         Ok(text)
     }
 
-    /// Starts libFuzzer's inner process of a merge and waits for its end: it runs each file that the
-    /// file `control` names, and appends to `control` what each reaches. `scratch`: the working
-    /// directory, unless the target has one.
+    /// Starts the inner process of a libFuzzer merge and waits for its end. The process runs each
+    /// file that the file `control` names, and appends to `control` what the file reaches.
+    /// `scratch`: the working directory of the process, unless the target has one.
     fn run(
         &self,
         mode: Mode,
@@ -141,12 +141,12 @@ impl OwnFuzzer for LibFuzzer {
 
 const NO_COVERAGE: &str = "it reported no coverage";
 
-/// Which features libFuzzer's inner process tells of each file.
+/// Which features of each file libFuzzer reports in a merge.
 #[derive(Clone, Copy)]
 enum Mode {
-    /// Those that no file before it has reached.
+    /// Only features that no file before it in the merge has reached.
     New,
-    /// All; before LLVM 13, those of [`Mode::New`].
+    /// All features that the file reaches; libFuzzer before LLVM 13 reports those of [`Mode::New`].
     All,
 }
 
@@ -159,8 +159,8 @@ impl Mode {
     }
 }
 
-/// Returns the beginning of the control file of a libFuzzer merge: the number of files, the number
-/// of those that stay in any case, which the inner process does not use, and the paths of `files`,
+/// Returns the beginning of the control file of a libFuzzer merge: the number of files, a 0 (the
+/// number of files that are kept in any case, which is not used here), and the paths of `files`,
 /// one a line. A file whose path has a line break is named by a symbolic link in `scratch`.
 fn control_head(scratch: &Path, files: &[PathBuf]) -> io::Result<Vec<u8>> {
     let mut head = format!("{}\n0\n", files.len()).into_bytes();
@@ -177,9 +177,10 @@ fn control_head(scratch: &Path, files: &[PathBuf]) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Reads the numbers that libFuzzer's inner process has `told` of each of `count` files in lines of
-/// one kind: `FT` for features, `COV` for the edges that no file before it has reached. Each line has
-/// the file's number in front. `None` if a file has no such line.
+/// Returns, for each of `count` files, the numbers that libFuzzer has reported in a merge in lines
+/// of one `kind`: `FT` for features, `COV` for the edges that no file before it has reached.
+/// `told`: all that libFuzzer has written; each line has the file's number after the kind. `None`
+/// if a file has no such line.
 fn lines_of(told: &[u8], kind: &str, count: usize) -> Option<Vec<Vec<u64>>> {
     let mut all: Vec<Option<Vec<u64>>> = vec![None; count];
     for line in String::from_utf8_lossy(told).lines() {

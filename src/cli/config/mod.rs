@@ -75,7 +75,8 @@ pub fn complete(
 struct Typed {
     /// The typed words of the command line, except those that switch a flag off.
     words: Vec<OsString>,
-    /// Flags that the command line switches off (`--no-FLAG`), each with the word that does so.
+    /// Flags that the command line switches off (`--no-FLAG`), each with the word that switches it
+    /// off.
     taken_back: Vec<(String, OsString)>,
 }
 
@@ -160,7 +161,7 @@ impl Typed {
     }
 
     /// Returns the command line as the user has typed it, without settings from the file, so that
-    /// clap reports what is wrong with it.
+    /// clap reports errors in what was typed.
     fn into_typed(mut self) -> Call {
         let end = self.words.iter().position(|word| word == "--");
         let end = end.unwrap_or(self.words.len());
@@ -285,7 +286,7 @@ fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
 }
 
 /// Returns the absolute path of the settings file to read: the one that `--config` names, else the
-/// nearest `ddfuzz.toml`, in the current directory or one around it. `None` if there is none, or
+/// nearest `ddfuzz.toml`, in the current directory or one above it. `None` if there is none, or
 /// with `--no-config`. Fails if both options are given.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     // If the command line has mistakes, default values may be missing.
@@ -395,9 +396,9 @@ fn trust(path: &Path) -> Result<(), Failure> {
 }
 
 /// Returns who else can change the file or directory with the metadata `facts`, as the end of a
-/// sentence: everybody, or the user `nobody`, as whom fuzzed programs run. `None` if neither can. A
-/// directory that everybody can write is safe if it is sticky and both it and the settings file
-/// (with the metadata `file`) belong to the user or root.
+/// sentence: everybody, or the user `nobody`, under which fuzzed programs run. `None` if neither
+/// can. A directory that everybody can write is safe if it is sticky and both it and the settings
+/// file (with the metadata `file`) belong to the user or root.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();

@@ -40,7 +40,7 @@ pub(super) const OF_THE_CALL: [&str; 6] = [
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 
 /// Converts the settings of a settings file to options of the command line. It knows the file's
-/// path, and the command-line parsers by which settings are checked.
+/// path, and the command-line parsers that check the settings.
 pub struct SettingsMerger<'a> {
     /// Path of the settings file, which error messages name.
     pub path: &'a Path,
@@ -55,8 +55,8 @@ pub struct SettingsMerger<'a> {
 }
 
 impl SettingsMerger<'_> {
-    /// Checks all settings of the file. Fails at the first that no command accepts; the error names
-    /// its line and the most similar known name.
+    /// Checks all settings of the file. Fails at the first setting that no command accepts; the
+    /// error names the setting's line and the most similar known name.
     pub fn check(&self, settings: &[Setting]) -> Result<(), Failure> {
         for setting in settings {
             let Value::Table(inner) = &setting.value else {
@@ -200,7 +200,8 @@ impl SettingsMerger<'_> {
     }
 }
 
-/// Returns the option of a command with the long name `name`; `None` if it has none.
+/// Returns the option of a command with the long name `name`; `None` if the command has no such
+/// option.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command
         .get_arguments()
@@ -336,8 +337,8 @@ fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, Strin
     }
 }
 
-/// Converts the setting `target`, a list, to a program and its arguments; fails if it is empty or
-/// an element is no text. A program without a slash is searched in PATH.
+/// Converts the setting `target`, a list, to a program and its arguments; fails if the list is
+/// empty or an element is not a text. A program without a slash is searched in PATH.
 fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String> {
     let mut program = Vec::new();
     for word in words {
@@ -369,7 +370,7 @@ fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String>
 }
 
 /// Checks with clap that the option `arg` accepts the words `options`. The error says why it does
-/// not.
+/// not accept them.
 fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
     let alone = arg
         .clone()
@@ -473,7 +474,7 @@ mod tests {
         below.iter().flat_map(deeper).collect()
     }
 
-    /// Returns sample values for the option, as TOML, of which it accepts at least one.
+    /// Returns sample values for the option, as TOML; the option accepts at least one of them.
     fn samples(arg: &Arg) -> Vec<String> {
         if is_flag(arg) {
             return vec!["true".to_owned()];

@@ -32,7 +32,7 @@ pub(super) struct DifferenceJob<'a> {
     pub task: &'a SearchTask,
     pub args: &'a SearchArgs,
     pub criterion: &'a FailureCriterion,
-    /// Time of the runs by which the failing input was shown to fail; `None` if there were none.
+    /// Time of the runs that have shown that the failing input fails; `None` if there were none.
     pub shown_in: Option<Duration>,
     pub stop: &'a AtomicBool,
 }
@@ -242,7 +242,8 @@ impl DifferenceJob<'_> {
 /// What decides in `ddfuzz max` and `ddfuzz diff` whether a candidate fails: a crash or an
 /// interestingness test.
 pub(super) enum FailureCriterion {
-    /// A candidate fails if the program crashes on it with the same keys as the crash in `crash`.
+    /// A candidate fails if the program crashes on it with the same keys (hashes of the stack) as
+    /// the crash in `crash`.
     Crash {
         minimizing: Box<Minimizing>,
         crash: Box<Crash>,
@@ -329,9 +330,9 @@ pub(super) fn check_baseline_test(
     })
 }
 
-/// Creates the failure that says that with `--invert` the passing input `shown` (its path) does not
-/// behave as it must. `what`: how the input behaves. `must`: how the input has to behave. Both are
-/// words for the message.
+/// Creates the failure for a search with `--invert` whose passing input, at the path `shown`, does
+/// not behave as it must. `what`: how the input behaves. `must`: how the input has to behave. Both
+/// are words for the message.
 fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
     let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)

@@ -93,8 +93,8 @@ impl SearchTask {
         self.passing.as_ref().map_or(&[], |input| &input.bytes)
     }
 
-    /// Returns the suffixes that are appended to a name for the names of the result files: for
-    /// `max` `.max`; for `diff` `.diff`, and `.pass` for the passing side.
+    /// Returns the suffixes of the names of the result files: for `max`, `.max`; for `diff`,
+    /// `.diff` for the failing and `.pass` for the passing input.
     fn endings(&self) -> &'static [&'static str] {
         match self.goal {
             Goal::Maximize => &[".max"],
@@ -154,8 +154,9 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Chooses what decides whether a candidate fails, a crash or an interestingness test, and checks
-/// by it that the inputs behave as required, before any file is written.
+/// Chooses the criterion that decides whether a candidate fails, a crash or an interestingness
+/// test, and checks that the inputs behave as required by this criterion, before any file is
+/// written.
 fn criterion(
     task: &SearchTask,
     args: &SearchArgs,
@@ -286,7 +287,7 @@ pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
     search(task, args.search, output)
 }
 
-/// The printed result lists at most this many positions at which its two inputs differ.
+/// Maximum number of positions at which the two inputs of the result differ that are printed.
 const PLACES: usize = 8;
 
 fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {

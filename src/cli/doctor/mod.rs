@@ -66,14 +66,14 @@ pub struct WayReport {
     /// Runs per second of a short campaign by this way of execution, of all workers together;
     /// `None` if the way does not work.
     pub runs_per_s: Option<f64>,
-    /// Number of runs of which `runs_per_s` is computed; `None` if the way does not work. Run times
-    /// of different inputs differ, so that the rate of few runs says little.
+    /// Number of runs from which `runs_per_s` is computed; `None` if the way does not work. Run
+    /// times of different inputs differ, so that the rate of few runs says little.
     pub measured_runs: Option<u64>,
-    /// How many of the campaign's runs reached the time limit, those of its warm-up included; `None`
-    /// if the way does not work.
+    /// Number of runs of the measuring campaign that reached the time limit, including those of its
+    /// warm-up; `None` if the way does not work.
     pub measured_hangs: Option<u64>,
-    /// For the way `snapshot`, which makes many runs in one process: how many runs that process
-    /// refused, and why. `None` for all other ways, and if `snapshot` does not work.
+    /// For the way `snapshot`, which makes many runs in one process: how many runs could not be
+    /// made in this process, and why. `None` for all other ways, and if `snapshot` does not work.
     pub refusals: Option<Refusals>,
 }
 
@@ -190,17 +190,17 @@ fn way_report(way: Way, measured: Result<MeasuredRate, Failure>, facts: &TargetF
 /// execution get the same inputs.
 const SEED: u64 = 1;
 
-/// The warm-up before a measurement takes the measuring time divided by this number; in it, servers
-/// start and new crashes are analysed.
+/// The warm-up before a measurement takes the measuring time divided by this number. During the
+/// warm-up, servers start and new crashes are analysed.
 const WARM_UP_DIVISOR: u32 = 4;
-/// The runs per second are computed from at least this many measured runs. Fewer would give a wrong
-/// rate: a campaign counts its runs in order and 16 at once, so during one slow run those of other
-/// workers are not counted.
+/// Minimum number of measured runs from which the runs per second are computed. Fewer would give a
+/// wrong rate: a campaign counts its runs in order and 16 at once, so during one slow run the runs
+/// of other workers are not counted.
 const MIN_MEASURED_RUNS: u64 = 64;
-/// A measurement with too few runs takes up to this many times the measuring time.
+/// Maximum duration of a measurement with too few runs, as a multiple of the measuring time.
 const MAX_TIME_FACTOR: u32 = 5;
 
-/// Runs per second of a way of execution, with the number of runs from which they are computed, and
+/// Runs per second of a way of execution, the number of runs from which this rate is computed, and
 /// the number of runs of the whole campaign that reached the time limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct MeasuredRate {
@@ -209,9 +209,9 @@ struct MeasuredRate {
     hangs: u64,
 }
 
-/// Returns true if at least two of `runs` runs reached the time limit (`hangs` did), and at least
-/// every second one. The rate then follows from the time limit, and measuring longer would not
-/// change it.
+/// Returns true if at least two of `runs` runs, and at least half of them, reached the time limit
+/// (`hangs` did). The rate then follows from the time limit, and measuring longer would not change
+/// it.
 fn mostly_hang(hangs: u64, runs: u64) -> bool {
     hangs >= 2 && 2 * hangs >= runs
 }

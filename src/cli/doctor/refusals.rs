@@ -1,4 +1,5 @@
-//! How many runs of a target the way `snapshot` refuses, and why.
+//! How many runs of a target the way of execution `snapshot` (many runs in one process) cannot
+//! make, and why.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,21 +10,22 @@ use crate::campaign::Plan;
 use crate::exec::{ExecError, Freshness, RefusalReason, Target, Way, start};
 use crate::report::size;
 
-/// Number of generated inputs that are run by the way `snapshot` to find out which runs it refuses.
+/// Number of generated inputs that are run by the way `snapshot` (many runs in one process) to find
+/// out which runs it refuses, that is, leaves to new processes.
 const RUNS: u64 = 100;
-/// Least time limit for running all the generated inputs; a program that does not hang can run them
-/// in it.
+/// Least time limit for running all generated inputs; it suffices for a program that does not hang.
 const ENOUGH_TIME: Duration = Duration::from_secs(2);
-/// Maximum length in bytes of the generated inputs with which the way `snapshot` is tried.
+/// Maximum length in bytes of the generated inputs that are run by the way `snapshot` (many runs in
+/// one process) to see which runs it refuses.
 const LONGEST: u64 = 4096;
 
-/// A reason for which the process that makes many runs (`snapshot`) has refused runs, and how many
-/// it has refused.
+/// A reason for which the way of execution `snapshot` has refused runs (left them to new
+/// processes), and how many.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusal {
     /// What each of the refused runs would have done, in a few words such as `write to a file`.
     pub reason: String,
-    /// Number of runs that were refused for this reason.
+    /// Number of runs that were refused (left to new processes) for this reason.
     pub runs: u64,
 }
 
@@ -36,13 +38,14 @@ pub struct Refusals {
     /// Whether the way `snapshot` stopped making many runs in one process, because an input ran
     /// there differently than in a new process.
     pub differs: bool,
-    /// The reasons for which runs of the series were refused, most frequent first.
+    /// The reasons why runs of the series were refused (left to new processes), most frequent
+    /// first.
     pub reasons: Vec<Refusal>,
 }
 
 /// Runs 100 generated inputs (random characters, from `seed`) by the way `snapshot`, or fewer if
-/// `time` is over or `stop` turns true, and returns which runs were refused. Fails if the target
-/// cannot be run.
+/// `time` is over or `stop` turns true, and returns how many runs were refused (left to new
+/// processes), and why. Fails if the target cannot be run.
 pub fn survey(
     target: &Target,
     seed: u64,

@@ -6,8 +6,8 @@ use crate::exec::machine::{About, Check};
 use crate::exec::{Channel, Program, Target, Terminal, Way};
 
 /// Makes all checks of a target for `ddfuzz doctor`, from facts about its program and from its
-/// behaviour `seen` in trial runs. The checks of ELF files are left out for scripts and other
-/// programs.
+/// behaviour `seen` in trial runs. The checks of ELF files are left out for other programs, such as
+/// scripts.
 pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Vec<Check> {
     let mut checks = vec![
         kind(facts),

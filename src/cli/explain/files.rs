@@ -21,8 +21,9 @@ pub(super) struct Files {
 impl Files {
     /// Returns the paths of an explanation's files in the directory `folder`, which need not exist
     /// yet. Fails if `folder` is not a directory and cannot become one. Unless `force` is set, also
-    /// fails in two cases: `folder` has files of these names, but no HTML page that ddfuzz has
-    /// written; or the text file differs from the text on that page, since somebody has edited it.
+    /// fails in two cases: `folder` has files with these names, but no HTML page that ddfuzz has
+    /// written; or the text file differs from the text on the HTML page, since somebody has edited
+    /// it.
     pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
         let is_inside = |above: &Path| above.as_os_str().is_empty() || above.is_dir();
         let is_new = !folder.exists() && folder.parent().is_some_and(is_inside);
@@ -91,8 +92,8 @@ impl Files {
         self.folder.join("explanation.html")
     }
 
-    /// Writes the explanation as HTML, JSON and text. The HTML page is written first, because a
-    /// later call recognizes by it that the files are ddfuzz's own.
+    /// Writes the explanation as HTML, JSON and text. The HTML page is written first, because it
+    /// shows a later call that ddfuzz has written the files.
     pub fn write(&self, explanation: &Explanation) -> Result<(), Failure> {
         let [json, html, txt] = self.all();
         let text = serde_json::to_string_pretty(explanation);

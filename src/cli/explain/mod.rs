@@ -192,8 +192,8 @@ impl ExplainArgs {
 
     /// Opens the output directory `out`, and chooses the groups to explain: the one that the user
     /// names, or all. Returns a reader of the directory, the groups, and the error of the first
-    /// group without a complete input, if there is one. Prints a message for each such group. Fails
-    /// if no group is left to explain.
+    /// group without a complete input, if there is such a group. Prints a message for each of
+    /// these. Fails if there is no other group.
     fn chosen_groups(
         &self,
         out: &Path,
@@ -275,9 +275,10 @@ impl ExplainArgs {
     }
 
     /// Returns the directory for the files of a group's explanation. Without `--out`, it is the
-    /// directory of the group's reproducer. With `--out`, it is the one that `--out` names. If
-    /// several groups are explained (`groups`: their number), it is a directory below that one,
-    /// named after the group's major key; the directory of `--out` is then created.
+    /// directory of the group's reproducer. With `--out`, it is the directory that `--out` names,
+    /// or, if several groups are explained (`groups`: their number), a directory below it, named
+    /// after the group's major key (hash that identifies the group); the directory of `--out` is
+    /// then created.
     fn folder_of(&self, chosen: &ChosenGroup, groups: usize) -> Result<PathBuf, Failure> {
         let out = match &self.out {
             None => return Ok(chosen.entry().folder.clone()),
@@ -350,8 +351,8 @@ impl ExplainArgs {
 /// added to a clock.
 const LONGEST_BUDGET: Duration = Duration::from_secs(1 << 32);
 
-/// Maximum CPU time for one explanation where none is given: for `ddfuzz explain`, and of one group
-/// by `--explain`.
+/// Default of the maximum CPU time for one explanation, by `ddfuzz explain` or by the option
+/// `--explain` of another command.
 const BUDGET: &str = "24s";
 
 /// Explains those groups of crashes in the output directory `out` whose present reproducer has no

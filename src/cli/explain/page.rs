@@ -63,8 +63,8 @@ fn whole_text(text: &str) -> String {
     format!("<pre class=\"story\" tabindex=\"0\">{text}</pre>")
 }
 
-/// Returns true if the HTML page `page` of an explanation contains exactly the text `text` of it;
-/// else false.
+/// Returns true if the explanation on the HTML page `page`, as plain text, is exactly `text`; else
+/// false.
 pub fn shows(page: &[u8], text: &[u8]) -> bool {
     let (page, text) = (str::from_utf8(page), str::from_utf8(text));
     page.is_ok_and(|page| text.is_ok_and(|text| page.contains(&whole_text(text))))
@@ -121,8 +121,8 @@ fn table(it: &Explanation) -> String {
     text + "</table></div>\n"
 }
 
-/// Returns an HTML table of the points at which the states of the passing and the failing run were
-/// compared; empty if there are none.
+/// Returns an HTML table of the points (executions of statements) at which the states of the
+/// passing and the failing run were compared; empty if there are none.
 fn examined(it: &Explanation) -> String {
     if it.examined.is_empty() {
         return String::new();
@@ -324,7 +324,7 @@ fn setting(link: &LinkRecord) -> String {
     }
 }
 
-/// Returns as HTML the gdb commands by which a user can set, in the passing run, each variable of
+/// Returns as HTML the gdb commands with which a user can set, in the passing run, each variable of
 /// the cause–effect chain to its value in the failing run.
 fn commands(it: &Explanation) -> String {
     let mut text =

@@ -19,8 +19,8 @@ use crate::report::export::{
 use crate::store::{Reader, hash_of};
 use crate::triage::{Quick, Triager};
 
-/// How often a program is run on a reproducer to see whether it ends by a crash of its own. If it
-/// never does, the crash may be that of a process that it starts.
+/// Number of times that a program is run on a reproducer, to see whether the program itself ends by
+/// a crash. If it never does, the crash may be that of a process that it starts.
 const STATUS_RUNS: usize = 3;
 
 /// Values of `--as`: the format in which a reproducer is exported.
@@ -75,14 +75,14 @@ pub(super) struct ExportRequest<'a> {
     /// Directory of the cargo-fuzz project (`--fuzz-dir`); `None` if it is not given.
     pub(super) fuzz_dir: Option<&'a Path>,
     /// Directory of the Cargo package that a Rust test is written into; paths in the test are
-    /// relative to it. `None` if the test is written into no package.
+    /// relative to it. `None` if the test is not written into a package.
     pub(super) package: Option<&'a Path>,
     /// Where the exported Rust test gets its input: inline in its text, or from a second file.
     pub(super) input: Input<'a>,
     /// File name of the exported C test, for the compiler command in its comment.
     pub(super) file: &'a str,
     /// Whether the program may be run, to see whether its exit status shows the crash. If false,
-    /// the crash record decides that.
+    /// the recorded crash is used to decide this.
     pub(super) may_run: bool,
 }
 
@@ -128,8 +128,8 @@ impl ExportRequest<'_> {
         Ok(rust_program_test(group, self.input, &called))
     }
 
-    /// Generates a C program that calls the harness's entry function if C can be linked with it,
-    /// else runs the program.
+    /// Generates a C program that calls the harness's entry function if C code can be linked with
+    /// the harness, and else runs the program.
     fn c_test(&self, group: &Reproducer) -> Result<String, Failure> {
         let target = self.chosen.target(self.reader)?;
         check_channel(&target)?;
@@ -176,9 +176,10 @@ impl ExportRequest<'_> {
         ))
     }
 
-    /// Returns the cargo-fuzz harness from which the target was built; `None` if it was built from
-    /// none. Unless `--fuzz-dir` names the project, the program must contain libFuzzer, because
-    /// another program may have the same name. Fails if the named project has no such harness.
+    /// Returns the cargo-fuzz harness from which the target was built; `None` if it was not built
+    /// from one. Unless `--fuzz-dir` names the project, the program must contain libFuzzer, because
+    /// another program may have the same name. Fails if the named project has no harness of this
+    /// name.
     fn harness(&self, target: &Target) -> Result<Option<Harness>, Failure> {
         let facts = TargetFacts::of(target);
         if self.fuzz_dir.is_none() && facts.is_ok_and(|facts| !facts.libfuzzer) {
@@ -203,7 +204,7 @@ impl ExportRequest<'_> {
         sanitizers
     }
 
-    /// Fails if the exported test would pass although the crash is there: a process that the
+    /// Fails if the exported test would pass although the bug is still there: a process that the
     /// program starts crashes, but the program itself does not end by that crash, and the test
     /// looks at the program's own end.
     fn check_status(&self, target: &Target, group: &Reproducer) -> Result<(), Failure> {
@@ -258,8 +259,8 @@ impl ExportRequest<'_> {
     }
 }
 
-/// Fails unless the target gets its input on stdin or in a file of any name: exported tests cannot
-/// pass it otherwise.
+/// Fails unless the target gets its input on stdin or in a file of any name, since exported tests
+/// cannot pass the input in other ways.
 fn check_channel(target: &Target) -> Result<(), Failure> {
     let channel = match &target.channel {
         Channel::Plain => return Ok(()),
@@ -272,7 +273,7 @@ fn check_channel(target: &Target) -> Result<(), Failure> {
 }
 
 /// Fails unless cargo can call the cargo-fuzz harness as the target was called: with an environment
-/// that is inherited, and with no arguments but flags of libFuzzer and the input.
+/// that is inherited, and with no arguments except flags of libFuzzer and the input.
 fn check_harness_call(target: &Target) -> Result<(), Failure> {
     let is_flag = |arg: &OsString| {
         let arg = arg.to_str();
@@ -315,7 +316,7 @@ fn read_manifest(dir: &Path, name: &str) -> Manifest {
 /// Finds the cargo-fuzz harness from which `program` was built, by its name, and returns it. Looks
 /// in the project at `asked` (`--fuzz-dir`) if that is given. Otherwise looks in a project above
 /// the program, and, if cargo-fuzz seems to have built the program, in one at or above the working
-/// directory. `None` if there is none; fails if the project at `asked` has none.
+/// directory. `None` if there is no such harness; fails if the project at `asked` has none.
 pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<Harness>, Failure> {
     let Some(name) = program.file_name() else {
         return Ok(None);

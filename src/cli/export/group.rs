@@ -1,4 +1,5 @@
-//! Finds the group to export, by hex digits of its major key or by a path.
+//! Finds the group to export, by hex digits of its major key (the hash that identifies a bug) or by
+//! a path.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::report::place;
 use crate::report::text::printable;
 use crate::store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 
-/// Minimum number of hex digits of a crash key by which a user can name a group.
+/// Minimum number of hex digits of a crash key that a user must give to name a group.
 const DIGITS: usize = 4;
 
 /// A crash group that the user has chosen, with the recorded crash that represents it.
@@ -20,8 +21,9 @@ pub(in crate::cli) struct ChosenGroup {
 }
 
 /// Opens the output directory `out`, and finds the crash group that `name` names: either by at
-/// least four hex digits with which its major key begins, or by a path that belongs to the group.
-/// If `name` can be read as both, the digits count. Fails if `name` names no group, or several.
+/// least four hex digits with which its major key (hash that identifies the bug) begins, or by a
+/// path that belongs to the group. If `name` can be read as both, the digits count. Fails if `name`
+/// names no group, or several.
 pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -38,7 +40,8 @@ pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGro
     Ok((reader, chosen))
 }
 
-/// Returns true if the major key of a group in the output directory `out` begins with `digits`.
+/// Returns true if the output directory `out` has a group whose major key (hash that identifies the
+/// bug) begins with `digits`.
 fn names_group(out: &Path, digits: &str) -> bool {
     let groups = Reader::open(out).and_then(|reader| reader.groups_named(digits));
     groups.is_ok_and(|groups| !groups.is_empty())
@@ -125,9 +128,9 @@ fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
 }
 
 /// Opens the output directory that contains `path`, and returns a reader of it and the crash group
-/// to which `path` belongs, by the names of the folders in it (kind of failure, major key, minor
-/// key, hash of the input). If `path` is in the folder of a stored input, that input is chosen,
-/// too.
+/// to which `path` belongs, according to the names of the folders in `path` (kind of failure, major
+/// key, minor key, hash of the input). If `path` is in the folder of a stored input, this input is
+/// chosen, too.
 fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
@@ -162,11 +165,12 @@ fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     Ok((reader, chosen))
 }
 
-/// The groups of crashes of an output directory, in the order of their major keys.
+/// The groups of crashes of an output directory, in the order of their major keys (the hashes that
+/// identify bugs).
 pub(in crate::cli) struct AllGroups {
     pub(in crate::cli) complete: Vec<ChosenGroup>,
-    /// Major keys (12 hex digits) of the groups without a complete input, each with the error that
-    /// says so.
+    /// Major keys (12 hex digits of the hashes that identify bugs) of the groups without a complete
+    /// input, each with the error for the user.
     pub(in crate::cli) incomplete: Vec<(String, Failure)>,
 }
 
@@ -235,7 +239,8 @@ impl ChosenGroup {
         }
     }
 
-    /// Returns the first digits of the group's major key, by which users name it.
+    /// Returns the first digits of the group's major key (hash that identifies the bug), by which
+    /// users name the group.
     pub(in crate::cli) fn major(&self) -> String {
         self.group.record.major.short()
     }
@@ -244,9 +249,9 @@ impl ChosenGroup {
         &self.entry
     }
 
-    /// Returns the target on which the crash group was found, as the output directory records it:
-    /// with the crash itself in a study of many programs, else with the campaign that found the
-    /// crash, else with any campaign. It gets the limits of the crash. Fails if no target is
+    /// Returns the target on which the crash group was found, with the limits of the crash. The
+    /// output directory records it with the crash itself in a study of many programs, else with the
+    /// campaign that found the crash; else it is that of any campaign. Fails if no target is
     /// recorded.
     pub(in crate::cli) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;

@@ -85,8 +85,8 @@ struct Exported {
 
 /// Writes a Rust test for each crash group of the output directory `out` into `folder`; the tests
 /// call the harnesses of the cargo-fuzz project at `fuzz_dir`. Returns the number of tests, and the
-/// error of the first group of which none could be made (`None`: there is none). Does not overwrite
-/// files that the user has edited.
+/// error for the first group for which no test could be made (`None` if there is no such group).
+/// Does not overwrite files that the user has edited.
 pub fn regressions(
     out: &Path,
     folder: &Path,
@@ -111,8 +111,8 @@ pub fn regressions(
 /// Generates a regression test for a recorded crash, in the language of its target, without running
 /// the program. Returns the name of the test's format, and its text. `None` if no test can be made:
 /// the target is not in Rust or C, is missing, or gets its input in a special way (such as at a
-/// terminal); the reproducer is too long for the text; or a process that the program started
-/// crashed, and the program itself does not show it.
+/// terminal); the reproducer is too long for the text; or the crash was that of a process that the
+/// program had started.
 pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
     let chosen = group::ChosenGroup::of(reader, entry)?;
     let form = match test_form(&chosen.target(reader).ok()?)? {
@@ -138,7 +138,7 @@ pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String
 }
 
 /// Returns the command line by which cargo-fuzz runs the reproducer of a recorded crash; `None` if
-/// the target is no harness of a cargo-fuzz project.
+/// the target is not a harness of a cargo-fuzz project.
 pub fn cargo_command(reader: &Reader, entry: &Entry) -> Option<String> {
     let target = group::ChosenGroup::of(reader, entry)?.target(reader).ok()?;
     let Program::Path(program) = &target.program else {

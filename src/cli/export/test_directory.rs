@@ -28,16 +28,16 @@ pub(super) struct WrittenTests {
     /// Lines that the user has to add to a `main.rs` that was edited and is therefore not
     /// overwritten.
     to_add: Vec<String>,
-    /// The groups of which no test could be made, each with the reason.
+    /// The groups for which no test could be made, each with the reason.
     left_out: Vec<LeftOut>,
 }
 
-/// A group of which no test could be made, with the reason.
+/// A group for which no test could be made, with the reason.
 #[derive(Serialize)]
 struct LeftOut {
-    /// Major key of the group, 12 hex digits.
+    /// Major key of the group (the hash that identifies the bug), as 12 hex digits.
     major: String,
-    /// Why no test could be made: the message of the error.
+    /// Why no test could be made for the group: the message of the error.
     why: String,
 }
 
@@ -53,8 +53,8 @@ enum Existing {
 }
 
 /// Writes a Rust test for each given crash group into the folder `dir`, and prints which files were
-/// written, and for which groups no test could be made. If there are such groups, returns the exit
-/// code of the first one's error.
+/// written, and for which groups no test could be made. Returns the exit code: that of the error of
+/// the first group without a test, if there is one.
 pub(super) fn write(
     args: &ExportArgs,
     reader: &Reader,
@@ -87,13 +87,13 @@ pub(super) struct Done {
     written: WrittenTests,
     /// Number of groups that have a test.
     pub(super) tests: usize,
-    /// Error of the first group of which no test could be made; `None` if there is none.
+    /// Error for the first group for which no test could be made; `None` if there is no such group.
     pub(super) first_error: Option<Failure>,
 }
 
 /// Writes a Rust test for each of `groups`, and a `main.rs`, into the folder `dir`. Returns how
-/// many groups have a test, and the first error. A group of which no test can be made is left out;
-/// fails if there is no other.
+/// many groups have a test, and the first error. Groups for which no test can be made are left out;
+/// fails if that leaves no group.
 pub(super) fn files(
     args: &ExportArgs,
     reader: &Reader,
@@ -257,8 +257,8 @@ fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
 }
 
 /// Writes `main.rs` into the folder `dir`, with a line for each exported test there, also those of
-/// earlier exports. If the user has edited `main.rs`, leaves it and lists in `written` the lines to
-/// add.
+/// earlier exports. If the user has edited `main.rs`, does not change it, and lists in `written`
+/// the lines to add.
 fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| Failure::file(dir, "listing", &error))?;
     let mut modules: Vec<String> = entries
@@ -332,8 +332,8 @@ fn tell(written: &WrittenTests, groups: usize, output: &Output) {
 /// the rest of the file.
 const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
 
-/// Returns the exported test `text` with one line put before it: the hash of `text`. Later edits of
-/// the test are detected by this hash.
+/// Returns the exported test `text` with a line before it that contains the hash of `text`, so that
+/// later edits of the test can be detected.
 pub(super) fn seal(text: &str) -> String {
     format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
 }

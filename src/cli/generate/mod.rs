@@ -254,8 +254,8 @@ fn replayed(file: &Path) -> Result<std::fs::File, Failure> {
     }
 }
 
-/// Randomly chosen lengths of generated inputs, in bytes or lines, are below this number, as in
-/// `fuzz` (the program of 1990).
+/// Upper limit (exclusive) of the randomly chosen lengths of generated inputs, in bytes or lines,
+/// as in `fuzz` (the program of 1990).
 const LENGTHS: u64 = 100_000;
 
 /// A seed of the random input generator: any 64-bit integer, with or without a sign.

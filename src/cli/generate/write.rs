@@ -18,7 +18,7 @@ use crate::report::size;
 
 /// Maximum number of bytes of a generated input that are written at once.
 const BLOCK: usize = 64 << 10;
-/// Longest time between two looks at the stop flag while ddfuzz waits after a character.
+/// Longest time between two checks of the stop flag while ddfuzz waits after a character.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,
@@ -37,8 +37,8 @@ pub struct Parts {
 /// The places to which `ddfuzz gen` writes its output (a file, stdout, or both), and the time that
 /// it waits after each character.
 pub struct Sinks<'a> {
-    /// Path of the file to which the characters are written, which must not exist; `None` writes to
-    /// stdout only.
+    /// Path of the file to which the characters are written; the file must not exist. `None` writes
+    /// to stdout only.
     pub file: Option<&'a Path>,
     /// Whether the generated characters are written to stdout, perhaps in addition to a file.
     pub stdout: bool,
@@ -197,9 +197,9 @@ fn to_stdout(error: &io::Error) -> Failure {
 }
 
 /// Writes the inputs of a preset (a data set of the published fuzz studies) into `directory`, each
-/// to a file of its name; only `count` of them if that is given. A file that exists with the right
-/// bytes stays, so that a repeated command continues an interrupted one. Fails at a file with other
-/// bytes.
+/// to a file of its name; if `count` is given, only that many of them. A file that exists with the
+/// right bytes stays, so that a repeated command continues an interrupted one. Fails at a file with
+/// other bytes.
 pub fn write_preset(
     preset: Preset,
     seed: u64,
@@ -251,7 +251,7 @@ fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
 }
 
 /// Returns the length in bytes of the file `file` if its content is the input that `name`
-/// describes. `None` if the content differs, or if it is not a regular file.
+/// describes. `None` if the content differs, or if `file` is not a regular file.
 fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

@@ -61,9 +61,9 @@ pub struct DifferenceLog<'a> {
     pub log: &'a Log,
     /// Record, in the first line of the log, of the search's goal and passing input.
     pub record: &'a DifferenceRecord,
-    /// The option `--passing`, by which the user may name the passing input.
+    /// The option `--passing`, with which the user may name the passing input.
     pub passing: &'a PassingArgs,
-    /// Content of the failing input with which the logged search began.
+    /// Content of the failing input at the beginning of the logged search.
     pub failing: &'a [u8],
 }
 
@@ -146,8 +146,8 @@ struct Proven {
     cut_off: u64,
 }
 
-/// Runs the tests again on which the log's claim of minimality rests, prints the verdict, and
-/// returns the exit code (`ddfuzz log verify`).
+/// Runs the tests again that prove the log's claim of minimality, prints the verdict, and returns
+/// the exit code (`ddfuzz log verify`).
 pub fn prove(
     asked: &DifferenceLog<'_>,
     oracle: Box<dyn Oracle>,

@@ -102,8 +102,8 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Reads the minimization log at `path`; returns it and its first line. Fails if the file is empty,
-/// if its first line shows that it is no such log, or if a later line is malformed. In the last
-/// case the exit code is `damaged`.
+/// if its first line is not that of a minimization log, or if a later line is malformed. In the
+/// last case the exit code is `damaged`.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let is_damaged = matches!(error, LogError::Malformed { line: 2.., .. });
@@ -331,8 +331,9 @@ fn prove(
     })
 }
 
-/// Formats the verdict of `ddfuzz log verify` on the claim of a minimization. `still`: a
-/// description of a single removal after which the result still fails; `None` if none was found.
+/// Formats the verdict of `ddfuzz log verify` on the claim of a minimization. `still`: description
+/// of a single removal from the result that does not stop it from failing; `None` if none was
+/// found.
 fn verdict(proven: &Proven, still: Option<String>) -> String {
     let claim = proven.claim;
     let of = format!(

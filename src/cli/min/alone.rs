@@ -13,14 +13,14 @@ use crate::minimize::{AGREEING_RUNS, Kind, Oracle, Rate};
 use crate::triage::{Key, Triager};
 use std::sync::atomic::Ordering;
 
-/// How often a result is run while nothing else runs; only if all these runs fail does the result
-/// count as steady.
+/// Number of runs of a result while nothing else runs; the result counts as steady only if all of
+/// them fail.
 const RUNS: u32 = 20;
 
 /// Returns a warning, in words, if tests of several workers have disturbed each other. This is so
 /// if the failure of the minimization `finished` is flaky, but its result fails in each of twenty
 /// runs made one after another, which chance does not explain. Returns `None` otherwise, and if the
-/// user stops these runs.
+/// user stops the twenty runs.
 pub(super) fn disturbance(
     args: &MinArgs,
     finished: &Finished,
@@ -47,16 +47,16 @@ pub(super) fn disturbance(
 }
 
 /// Returns true if chance may explain that an input fails in all of [`RUNS`] runs that are made
-/// alone. `rate`: how often it failed in runs beside others. Chance does not explain it if its
-/// probability is at most 1/1000; for a rate of 15 in 20 it is greater.
+/// alone. `rate`: how often it failed while other runs were made, too. Chance explains it if its
+/// probability is greater than 1/1000, as for a rate of 15 in 20.
 fn may_agree_by_chance(rate: Rate) -> bool {
     let chance = (rate.hits + 1) as f64 / (rate.tries + 2) as f64;
     chance.powi(RUNS as i32) > 0.001
 }
 
-/// Returns `failure`, with the hint to use `--jobs 1` if workers have disturbed each other. That is
-/// so if the failure says that the input does not fail, several workers ran the input, and it fails
-/// in each of three runs made one after the other.
+/// Returns `failure`, with the hint to use `--jobs 1` if workers have disturbed each other. This is
+/// so if the failure says that the input does not fail, several workers ran the input, and the
+/// input fails in each of three runs made one after the other.
 pub(super) fn hint_if_disturbed(
     failure: Failure,
     args: &MinArgs,
@@ -83,8 +83,9 @@ fn is_parallel(args: &MinArgs) -> bool {
 }
 
 /// Makes `runs` runs of the input `text`, one after the other. Returns true if each fails, and if
-/// `key` is given, each by a crash with this major key; false if not, or if the user stops the
-/// runs. With `--test`, the test decides what fails, and `key` and `way` are not used.
+/// `key` is given, each by a crash with this major key (hash that identifies the bug); false if
+/// not, or if the user stops the runs. With `--test`, the interestingness test decides what fails,
+/// and `key` and `way` are not used.
 fn fails(
     args: &MinArgs,
     text: &[u8],

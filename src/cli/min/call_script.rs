@@ -102,7 +102,7 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
 
 /// Writes a shell script that shows a slip, another crash that was found while a command line was
 /// minimized. The script is put beside the slip's stored input `path`, and runs the command line of
-/// `target`. For a bundled target none is written.
+/// `target`. For a bundled target (one that comes with ddfuzz) no script is written.
 pub(super) fn write_slip_script(
     target: &Target,
     path: &Path,
@@ -183,7 +183,7 @@ fn with_path(arg: &OsStr, input: &Path) -> OsString {
 const LOG: &str = ".log.jsonl";
 
 /// The paths of the files that a minimization with `--args` or `--env-vars` writes. It minimizes
-/// one part of the call after another: whole arguments, the characters of an argument, the
+/// one part of the command line after another: whole arguments, the characters of an argument, the
 /// environment, the input. Beside the log `crash.min.log.jsonl` of the input, each other part has a
 /// log (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`; when it
 /// is minimized again, `crash.min.args.2.log.jsonl`). There is also the script `crash.min.sh`, and
@@ -248,8 +248,8 @@ impl CallFiles {
     }
 
     /// Returns the environment variables with which an earlier, interrupted minimization of the
-    /// command line began, as its logs record them; those of this process may differ now. `None` if
-    /// there is no log.
+    /// command line began, as its logs record them; those of this process may be different. `None`
+    /// if no log records them.
     pub(super) fn logged_env(&self) -> Option<Vec<(OsString, OsString)>> {
         let logs = self.existing().into_iter().chain([self.log.clone()]);
         let starts = logs.filter_map(|path| Log::read_start(&path));
@@ -287,7 +287,7 @@ impl CallFiles {
     }
 
     /// Fails if files of an earlier minimization of a command line exist: its script, or a log of a
-    /// part. If `resume` is true, they may exist, unless there is only the script and no log.
+    /// part. If `resume` is true, fails only if there is the script but no log.
     pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
         let existing = self.existing();
         if resume && self.has_logs() {
@@ -299,7 +299,7 @@ impl CallFiles {
         Err(Failure::exists(&file, CONTINUE_OR_OVERWRITE))
     }
 
-    /// Returns true if there is a log of a part of the command line beside the main one.
+    /// Returns true if there is a log of a part of the command line, in addition to the main log.
     pub(in crate::cli) fn has_logs(&self) -> bool {
         let script = self.script();
         self.existing().iter().any(|file| *file != script)

@@ -63,8 +63,8 @@ pub(super) struct Phase {
     pub(super) input: Vec<u8>,
     pub(super) finished: Finished,
     pub(super) record: MinRecord,
-    /// Time that the search took, including those of its test runs that an earlier call made, as
-    /// its log records them.
+    /// Time that the search took, including the time of test runs that an earlier call made for the
+    /// same search, as the log records them.
     pub(super) spent: Duration,
 }
 
@@ -165,10 +165,10 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Removes the file `log` if it belongs to this search, by its crash, build and algorithm, but
-    /// its first line has another command line or input than `start`, the first line that the log
-    /// would get now. This happens after an earlier search was resumed with a larger budget and
-    /// came to another result. Any other log is left alone, since resuming it is refused anyway.
+    /// Removes the file `log` if it is of the same crash, build and algorithm as this search, but
+    /// begins with another command line or input than `start`, the first line that the log would
+    /// get now. This happens after an earlier search was resumed with a larger budget and came to
+    /// another result. Leaves any other log alone, since resuming it is refused anyway.
     fn remove_outdated(&self, log: &Path, start: &StartLine) -> Result<(), Failure> {
         let is_outdated = |logged: StartLine| {
             let is_ours = (&logged.key, &logged.search, logged.build)

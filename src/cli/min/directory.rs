@@ -37,9 +37,9 @@ pub(in crate::cli) struct MinimizedGroups {
     views: Vec<GroupView>,
 }
 
-/// Returns true if `path` is a directory with a file `ddfuzz.json`, by which output directories are
-/// recognized, or a directory into which this user cannot look. Reading it as an output directory
-/// may still fail.
+/// Returns true if `path` is a directory with a file `ddfuzz.json`, the mark of output directories,
+/// or a directory into which this user cannot look. Reading it as an output directory may still
+/// fail.
 pub(super) fn is_output_directory(path: &Path) -> bool {
     let mark = path.join("ddfuzz.json").try_exists();
     path.is_dir() && mark.unwrap_or(true)

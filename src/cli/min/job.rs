@@ -1,5 +1,5 @@
-//! Runs one minimization: of a crash into an output directory, or of a crash or by a test into a
-//! file.
+//! Runs one minimization: of a crash, with the result in an output directory; or of a crash or by
+//! an interestingness test, with the result in a file.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -38,8 +38,7 @@ pub(super) struct CrashJob<'a> {
     pub(super) input: Vec<u8>,
     /// Wall time of the runs that have shown the crash; it counts for `--budget-time`.
     pub(super) shown_in: Duration,
-    /// The running target, and the triager that analyses its crashes, with which the crash was
-    /// found.
+    /// The target and the triager, which analyses crashes, as they were started to find the crash.
     pub(super) started: StartedTarget,
 }
 
@@ -120,8 +119,8 @@ impl CrashJob<'_> {
     }
 }
 
-/// Counts the user's input as one run of the campaign with the id `campaign` in the group in which
-/// it was stored (`filed`). If the input was already stored before, it is counted only if this
+/// Counts the user's input as one run of the campaign with the id `campaign` in the group that
+/// stores the input (`filed`). If the input was already stored before, it is counted only if this
 /// campaign has no runs in the group yet, so that repeated calls count it once.
 fn count_input(
     store: &mut Store,
@@ -227,12 +226,12 @@ impl FileJob<'_> {
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The result file while a minimization runs. It is given each better input, and written at most
-/// ten times per second; what it misses meanwhile is in the log.
+/// ten times per second; better inputs that are not written are in the log.
 struct ResultFile<'a> {
     path: &'a Path,
-    /// Time of the last write; `None` before the first.
+    /// Time of the last write of the result file; `None` before the first write.
     written: Option<Instant>,
-    /// The best input if it is not written to the result file yet; else `None`.
+    /// The best input so far, if it is not written to the result file yet; else `None`.
     pending: Option<Vec<u8>>,
 }
 

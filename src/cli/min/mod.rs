@@ -108,8 +108,8 @@ pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     done
 }
 
-/// Minimizes the input file by a crash or an interestingness test, or all groups if it is an output
-/// directory; prints the result.
+/// Minimizes the input file, by its crash or an interestingness test, or all groups if it is an
+/// output directory; prints the result.
 fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     if args.grammar.is_some() && args.search != "full" {
         let message = format!("--grammar does not work with --search {}", args.search);
@@ -304,8 +304,8 @@ fn minimize_crash(
 }
 
 impl MinArgs {
-    /// Returns the path from which the names of result files are made: that of the input if there
-    /// is one, else that of the program, else `input`.
+    /// Returns the path that gives result files their names: that of the input if there is one,
+    /// else that of the program, else `input`.
     fn subject(&self) -> PathBuf {
         let program = self.target.program.first().map(Path::new);
         let program = program.and_then(Path::file_name).map(PathBuf::from);
@@ -345,7 +345,8 @@ impl MinArgs {
         Ok(Some(files))
     }
 
-    /// With `--force`, removes the files of an earlier result and of its command line.
+    /// With `--force`, removes the files of an earlier result, and the script and the logs of an
+    /// earlier minimization of the command line.
     fn clear_by_force(
         &self,
         place: &ResultPlace,
@@ -377,9 +378,9 @@ impl MinArgs {
         }
     }
 
-    /// Returns the name of the structure (grammar or file format) by which the input is minimized:
-    /// that of `--grammar`, else the programming language that the ending of the input's file name
-    /// says, if the input can be parsed in it; else `None`.
+    /// Returns the name of the structure (grammar or file format) for minimizing the input: the one
+    /// that `--grammar` names, else the programming language that belongs to the ending of the
+    /// input's file name, if the input can be parsed in it; else `None`.
     fn structure(&self, path: Option<&Path>, input: &[u8]) -> Option<String> {
         let by_name = || {
             let name = path?.file_name()?.as_encoded_bytes();
@@ -415,8 +416,8 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// How often the original input is examined, with up to three runs each time, before it counts as
-/// not crashing; a flaky crash may not occur at once.
+/// Maximum number of examinations, each of up to three runs, of the original input before it counts
+/// as not crashing; a flaky crash may not occur at once.
 const EXAMINED: u32 = 7;
 
 /// Runs the original input before its minimization begins, and returns its crash. Fails if none of

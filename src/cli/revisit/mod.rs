@@ -81,7 +81,8 @@ fn check_same(args: &RevisitArgs, campaign: &Campaign) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the utilities of a study run in a sandbox, and which features it has.
+/// Whether the utilities of a study (the system programs that it fuzzes) run in a sandbox, and
+/// which features the sandbox has.
 struct StudySandbox {
     sandbox: Sandbox,
     /// Names of the sandbox features (such as Landlock) that this machine supports and the study
@@ -89,9 +90,9 @@ struct StudySandbox {
     parts: Vec<String>,
 }
 
-/// Decides whether the utilities run in a sandbox. They do unless `--no-sandbox` is given twice;
-/// given once, that option is an error. For a sandbox, prints the features that this machine
-/// supports, and fails if they cannot protect the user's files.
+/// Decides whether the utilities (the fuzzed system programs) run in a sandbox. They do unless
+/// `--no-sandbox` is given twice; given once, that option is an error. For a sandbox, prints the
+/// features that this machine supports, and fails if they cannot protect the user's files.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
         0 => available_sandbox(output),
@@ -187,7 +188,7 @@ fn exit(summary: &StudySummary) -> Exit {
     }
 }
 
-/// Heading in `--help` of the options that select utilities.
+/// Heading in `--help` of the options that select utilities (the system programs to fuzz).
 const WHICH: &str = "Selection of utilities";
 
 /// Repeat the fuzz studies of 1990 to 2020 on the utilities of this machine
@@ -290,18 +291,20 @@ pub struct RevisitArgs {
     pub(super) reports: StudyReportArgs,
 }
 
-/// One part of the list of utilities (`--shard K/N`): every N-th utility, starting at the K-th.
+/// One part of the list of utilities, the system programs to fuzz (`--shard K/N`): every N-th
+/// utility, starting at the K-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shard {
-    /// Number (`K`, from 1) of this part among all parts of the list of utilities.
+    /// Number (`K`, from 1) of this part among all parts of the list of utilities (system
+    /// programs).
     pub(super) part: u32,
-    /// Number (`N`) of parts into which the list of utilities is divided.
+    /// Number (`N`) of parts into which the list of utilities (system programs to fuzz) is divided.
     pub(super) of: u32,
 }
 
 impl Shard {
-    /// Returns true if this shard of the study runs the utility at position `place` of the list
-    /// (from 0): the first of five shards runs the first utility, the sixth, and so on.
+    /// Returns true if this part of the study (`--shard`) runs the utility at position `place` of
+    /// the list (from 0): the first of five parts runs the first utility, the sixth, and so on.
     pub(super) fn has(self, place: u64) -> bool {
         place % u64::from(self.of) == u64::from(self.part - 1)
     }
@@ -322,10 +325,10 @@ impl FromStr for Shard {
 }
 
 impl RevisitArgs {
-    /// Returns these options, in which `--max-len`, `--list`, `--preset`, `--shard`, `--channel` and
-    /// `--freeze-start` have the values of the study that `--resume` continues. Fails if the user
-    /// gave one of them another value. The utilities are those of its last call, unless the user
-    /// gave others.
+    /// Returns these options, in which `--max-len`, `--list`, `--preset`, `--shard`, `--channel`
+    /// and `--freeze-start` have the values of the study that `--resume` continues. Fails if the
+    /// user gave one of them another value. The utilities are those of the study's last call,
+    /// unless the user gave others.
     pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
         // What is wrong with the directory is said when it is opened to be written.
         let so_far = match self.resume {
@@ -358,7 +361,7 @@ impl RevisitArgs {
         Ok(self)
     }
 
-    /// Returns which utilities these options ask for.
+    /// Returns the selection of utilities (system programs to fuzz) that these options make.
     pub(super) fn requested(&self) -> RequestedUtilities {
         RequestedUtilities {
             names: self.utilities.clone(),
@@ -370,7 +373,8 @@ impl RevisitArgs {
         }
     }
 
-    /// Sets the options that say which utilities are asked for.
+    /// Sets the options that select utilities (system programs to fuzz) to the values in
+    /// `requested`.
     fn request(&mut self, requested: RequestedUtilities) {
         self.utilities = requested.names;
         self.package = requested.packages;
@@ -380,8 +384,8 @@ impl RevisitArgs {
         self.allow = requested.allow;
     }
 
-    /// Returns the values of `--channel` (channels by which utilities get their input), sorted and
-    /// without duplicates.
+    /// Returns the values of `--channel` (how utilities, the fuzzed system programs, get their
+    /// input), sorted and without duplicates.
     pub(super) fn channels(&self) -> Vec<String> {
         let mut channels = self.channel.clone();
         channels.sort();
@@ -390,7 +394,8 @@ impl RevisitArgs {
     }
 
     /// Returns `was`, the value that the option called `option` has in the study that `--resume`
-    /// continues; `None` if the study has none. Fails if the user now gives another value, `now`.
+    /// continues; `None` if it has no value there. Fails if the user now gives another value,
+    /// `now`.
     fn same<T: PartialEq>(
         &self,
         option: &str,

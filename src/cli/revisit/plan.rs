@@ -1,4 +1,4 @@
-//! Plans a study: which utilities are run, and how many runs each gets.
+//! Plans a study: which utilities (system programs) are run, and how many runs each gets.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,20 @@ use crate::exec::{Limits, Program, Target, Way, targets_reach};
 use crate::files::OsText;
 use crate::store::{Campaign, KnownGroups, StudyRecord};
 
-/// Default number of runs of each utility: the number of files in each small data set of the fuzz
-/// study of 2020.
+/// Default number of runs of each utility (fuzzed system program): the number of files in each
+/// small data set of the fuzz study of 2020.
 const RUNS_OF_EACH: u64 = 1200;
 
-/// The utilities selected for a study, and the name of the list that they are from.
+/// The utilities (system programs to fuzz) selected for a study, and the name of the list that they
+/// are from.
 pub(super) struct StudySelection {
     list: String,
     utilities: Vec<Utility>,
 }
 
 impl RevisitArgs {
-    /// Returns the limits on time and memory of each run of a utility, by `--timeout` and
-    /// `--memory`.
+    /// Returns the limits on time and memory of each run of a utility (fuzzed system program), as
+    /// set by `--timeout` and `--memory`.
     pub(super) fn limits(&self) -> Limits {
         let usual = Limits::default();
         let mut limits = Limits::with_cpu(self.timeout.unwrap_or(usual.cpu));
@@ -35,7 +36,8 @@ impl RevisitArgs {
         limits
     }
 
-    /// Returns what these options ask a study for, as calls that resume it read it.
+    /// Converts these options to the record of what a study is asked for; calls that resume the
+    /// study read this record.
     fn asked(&self) -> StudyRequest {
         StudyRequest {
             freeze_start: self.freeze_start,
@@ -49,8 +51,9 @@ impl RevisitArgs {
     }
 }
 
-/// Selects the utilities of a study by the options, and sets the number of runs of each; prints the
-/// lines of the list of utilities that cannot be parsed. Fails if no utility is selected.
+/// Selects the utilities (system programs to fuzz) of a study by the options, and sets the number
+/// of runs of each; prints the lines of the list of utilities that cannot be parsed. Fails if no
+/// utility is selected.
 pub(super) fn select_utilities(
     args: &RevisitArgs,
     output: &Output,
@@ -78,13 +81,13 @@ pub(super) fn select_utilities(
     })
 }
 
-/// Maximum number of invalid lines of a list of utilities that are printed.
+/// Maximum number of invalid lines of a list of utilities (system programs) that are printed.
 const PRINTED_LINES: usize = 10;
 /// Maximum number of characters of a line, and of what is wrong with it, that are printed.
 const PRINTED_CHARS: usize = 120;
 
-/// Prints the first lines of a list of utilities that cannot be parsed, and how many more there
-/// are.
+/// Prints the first invalid lines of a list of utilities (system programs), which could not be
+/// parsed, and how many more there are.
 fn tell_invalid_lines(list: &List, output: &Output) {
     let excerpt = |text: &str| match text.char_indices().nth(PRINTED_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -109,11 +112,11 @@ fn tell_invalid_lines(list: &List, output: &Output) {
     }
 }
 
-/// A message names this many utilities as examples.
+/// Number of utilities (fuzzed system programs) that a message names as examples.
 const NAMED_UTILITIES: usize = 5;
 
-/// Fails if none of the selected utilities (`planned`) can be run. With `--shard` it never fails,
-/// because another part of the list may have utilities that can be run.
+/// Fails if none of the selected utilities (system programs to fuzz; `planned`) can be run. With
+/// `--shard` it never fails, because another part of the list may have utilities that can be run.
 pub(super) fn refuse_without_utilities(
     args: &RevisitArgs,
     planned: &StudySelection,
@@ -135,7 +138,8 @@ pub(super) fn refuse_without_utilities(
         .hint("name programs that are installed; their arguments come from --list FILE"))
 }
 
-/// Returns why a study does not run the utility; `None` if it does.
+/// Returns why a study does not run the utility (system program), as words for the user; `None` if
+/// the study runs it.
 fn how_skipped(utility: &Utility) -> Option<String> {
     let reason = utility.skip_reason.as_ref()?;
     Some(match reason.note() {
@@ -167,9 +171,10 @@ fn read_list(args: &RevisitArgs) -> Result<List, Failure> {
     Ok(list)
 }
 
-/// Sets the number of runs of each utility: the value of `--runs` divided evenly among those that
-/// can be run, with the remainder for the first ones, or 1200 each if it is not given. Utilities
-/// that are skipped get 0. Does nothing if only `--time` is given.
+/// Sets the number of runs of each utility (system program to fuzz). It is the value of `--runs`
+/// divided evenly among the utilities that can be run, with the remainder for the first ones;
+/// without `--runs`, it is 1200 each. Utilities that are skipped get 0. Does nothing if only
+/// `--time` is given.
 fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     let all = match (args.runs, args.time) {
         (None, Some(_)) => return,
@@ -191,16 +196,16 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// Returns the directories of PATH in two lists: first those that the account under which sandboxed
-/// utilities run (such as `nobody`) can access, then the others.
+/// Returns the directories of PATH in two lists: first those that sandboxed utilities (fuzzed
+/// system programs) can access, as they run under an account such as `nobody`; then the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.partition(|folder| targets_reach(folder))
 }
 
-/// Returns the directories of PATH that the account under which sandboxed utilities run (such as
-/// `nobody`) can access, followed by the system's default directories for programs.
+/// Returns the directories of PATH that sandboxed utilities (fuzzed system programs) can access, as
+/// they run under an account such as `nobody`; then the system's default directories for programs.
 fn open_folders() -> Vec<PathBuf> {
     let (mut folders, _) = path_folders();
     for folder in installed::PATH.map(PathBuf::from) {
@@ -211,17 +216,17 @@ fn open_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the directories in which utilities are searched. Last come those that the account under
-/// which sandboxed utilities run (such as `nobody`) cannot access: utilities from there are copied
-/// before they are run.
+/// Returns the directories in which utilities (system programs to fuzz) are searched. Last come the
+/// directories that sandboxed utilities cannot access, as they run under an account such as
+/// `nobody`; utilities from there are copied before they are run.
 fn searched_folders() -> Vec<PathBuf> {
     let mut folders = open_folders();
     folders.extend(path_folders().1);
     folders
 }
 
-/// Returns the PATH with which the utilities of a study are run: the directories of ddfuzz's own
-/// PATH that sandboxed utilities can access, then the system's default ones.
+/// Returns the PATH with which utilities (fuzzed system programs) are run: the directories of
+/// ddfuzz's own PATH that sandboxed utilities can access, then the system's default directories.
 fn path_of_utilities() -> OsString {
     std::env::join_paths(open_folders()).unwrap_or_else(|_| installed::PATH.join(":").into())
 }
@@ -299,8 +304,8 @@ fn kernel() -> String {
     release.unwrap_or_default().trim().to_owned()
 }
 
-/// Prints the utilities that a study would run and how it would run each, or why it would skip it
-/// (`--dry-run`). Returns the exit code.
+/// Prints the utilities (system programs) that a study would run and how it would run each, or why
+/// it would skip it (`--dry-run`). Returns the exit code.
 pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {

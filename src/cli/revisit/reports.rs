@@ -13,10 +13,10 @@ use crate::report::study::{
 use crate::store::{Reader, StoreError};
 
 /// The results of all fuzz studies (`ddfuzz revisit`) in an output directory: the table of
-/// utilities, and the groups of failures.
+/// utilities (the fuzzed system programs), and the groups of failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Studied {
-    /// The rows of the result table of the studies, one for each utility.
+    /// The rows of the result table of the studies, one for each utility (fuzzed system program).
     pub rows: Vec<Row>,
     pub groups: Vec<StudyGroup>,
 }
@@ -39,7 +39,7 @@ impl Studied {
         self.rows.is_empty() && self.groups.is_empty()
     }
 
-    /// Builds the failure for an output directory that contains no study of utilities.
+    /// Builds the failure for an output directory that contains no fuzz study (`ddfuzz revisit`).
     pub fn none(out: &Path) -> Failure {
         let message = format!("{} contains no study of utilities", out.display());
         Failure::usage(message)
@@ -48,7 +48,7 @@ impl Studied {
     }
 }
 
-/// Options for reports of a study of utilities as CSV and HTML.
+/// Options for reports of a fuzz study of utilities (system programs) as CSV and HTML.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct SheetArgs {
@@ -62,7 +62,7 @@ pub struct SheetArgs {
     pub html: Option<PathBuf>,
 }
 
-/// Options for reports of a study of utilities, as Markdown, CSV and HTML.
+/// Options for reports of a fuzz study of utilities (system programs), as Markdown, CSV and HTML.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct StudyReportArgs {
@@ -75,8 +75,8 @@ pub struct StudyReportArgs {
     pub sheets: SheetArgs,
 }
 
-/// How ddfuzz recognizes a CSV report of its own: the header line, and the number of bytes at the
-/// beginning of the file within which that line must occur.
+/// How ddfuzz recognizes a CSV report of its own: by its header line, which must occur within the
+/// given number of bytes at the beginning of the file.
 const CSV: Mark = (CSV_HEADER, CSV_HEADER.len());
 
 impl SheetArgs {
@@ -86,9 +86,9 @@ impl SheetArgs {
 }
 
 impl StudyReportArgs {
-    /// Checks, before a utility is run, that the file of each requested report does not exist, is
-    /// empty, or was written by ddfuzz. Returns the output settings with which messages go to
-    /// stderr if a report goes to stdout.
+    /// Checks, before a utility (system program to fuzz) is run, that the file of each requested
+    /// report does not exist, is empty, or was written by ddfuzz. Returns the output settings, with
+    /// messages on stderr if a report goes to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),

@@ -263,8 +263,8 @@ fn settings(
 impl RunArgs {
     /// If the campaign has ended well (`ended_well`; else does nothing), explains its crash groups
     /// (with `--explain`), then writes the last version of its HTML page and stops the thread that
-    /// keeps the page current. What fails gives only a warning, so that the campaign's result is
-    /// not lost; the only error is that the user stops ddfuzz.
+    /// keeps the page current. Prints failures as warnings only, so that the campaign's result is
+    /// not lost; returns an error only if the user stops ddfuzz.
     fn explain_and_finish(
         &self,
         page: Option<LivePage>,
@@ -290,8 +290,9 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Chooses the input generator, for a resumed campaign by its settings `recorded`, and prints
-    /// the warnings about the target.
+    /// Chooses the input generator, which for a resumed campaign depends on its settings
+    /// `recorded`, and prints the warnings about the target. Fails if an option does not fit the
+    /// generator.
     fn settle(
         &self,
         started: &mut Started,
@@ -369,8 +370,8 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Warns that the output directory of a resumed campaign records no settings: it was stopped
-    /// before it had stored them, or is of an older version.
+    /// Warns that the output directory of a resumed campaign records no settings: the campaign was
+    /// stopped before it had stored them, or was begun by an older version of ddfuzz.
     fn warn_of_unrecorded(&self, output: &Output) {
         let (seeds, dictionaries) = self.seeds.given_paths();
         if seeds.is_empty() && dictionaries.is_empty() {
@@ -390,8 +391,8 @@ impl RunArgs {
     }
 
     /// Copies two of the `recorded` settings of a resumed campaign to `settings`, unless the user
-    /// gives them again: the structure by which inputs are mutated, and that the user has set a
-    /// time limit for the target, so that it is not adapted.
+    /// gives them again: the structure by which inputs are mutated, and whether the user has set a
+    /// time limit for the target (if so, it is not adapted).
     fn keep_recorded(&self, recorded: &RecordedSettings, settings: &mut Settings) {
         if self.mutate_structure == MutateStructureArg::Auto {
             let structure = recorded.mutated_structure.clone();
@@ -441,8 +442,9 @@ impl RunArgs {
         recorded_target(&self.out, &self.target)
     }
 
-    /// Returns the target that the command line names. With `--resume`, those limits that it does
-    /// not give are those of the campaign in the output directory, if that is on the same target.
+    /// Returns the target that the command line names. With `--resume`, limits that the command
+    /// line does not give are those of the campaign in the output directory, if it is on the same
+    /// target.
     pub(in crate::cli) fn named_target(&self) -> Result<Target, Failure> {
         let mut named = self.target.target()?;
         let reader = self.resume.then(|| Reader::open(&self.out).ok()).flatten();
@@ -479,7 +481,7 @@ impl RunArgs {
     }
 
     /// Returns the name of the first option on the command line that only ddfuzz's own engine
-    /// heeds; `None` if there is none.
+    /// supports; `None` if there is none.
     pub fn only_own_engine(&self) -> Option<&'static str> {
         let own = values::first_given(&[
             ("--generator", self.generator != GeneratorArg::Auto),
@@ -538,7 +540,7 @@ pub(in crate::cli) fn name_of(record: &TargetRecord) -> String {
     format!("`{}`", words.join(" "))
 }
 
-/// The options of a command by which the output directory of a campaign is opened.
+/// The options of a command that say how the output directory of a campaign is opened.
 pub struct StoreRequest<'a> {
     pub out: &'a Path,
     /// Whether the last campaign in the output directory is continued; if false, a new one begins.
@@ -648,8 +650,8 @@ fn heading(args: &RunArgs, settings: &Settings) -> Heading {
 }
 
 /// Returns the display of a campaign: the full screen if stderr is a terminal and neither `plain`,
-/// `--quiet` nor `--json` is given; else one that prints lines, in which executions are called
-/// `unit` (`run` or `input`).
+/// `--quiet` nor `--json` is given; else one that prints lines, which call an execution of the
+/// target `unit` (`run` or `input`).
 pub fn screen(
     plain: bool,
     unit: &'static str,

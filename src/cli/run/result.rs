@@ -96,8 +96,8 @@ fn exit(summary: &Summary) -> Exit {
     }
 }
 
-/// The major keys of all groups of failures that were in the output directory before this call of
-/// ddfuzz, and whether the call continues a campaign.
+/// The major keys (hashes that identify bugs) of all groups of failures that were in the output
+/// directory before this call of ddfuzz, and whether the call continues a campaign.
 pub struct GroupsBefore {
     majors: BTreeSet<String>,
     resumed: bool,
@@ -190,9 +190,9 @@ impl CampaignReport<'_> {
         Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 
-    /// Prints the commands that the user could type next. One minimizes groups without a result, if
-    /// there are any. The others are for one crash group among `views`: one that is not fixed,
-    /// preferably a new one, and the most severe of these.
+    /// Prints the commands that the user could type next. One command minimizes groups without a
+    /// result, if there are any. The others are for one crash group among `views` that is not
+    /// fixed: preferably a new one, and among these the most severe one.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) -> Result<(), Failure> {
         let is_left =
             |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);

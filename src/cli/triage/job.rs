@@ -28,8 +28,8 @@ use crate::triage::{Crash, Found, Key, Quick, Triager};
 /// Maximum number of inputs that are run again one by one, to see whether runs of several workers
 /// have disturbed each other.
 const RUN_ALONE: usize = 8;
-/// How often a flaky input is run again while nothing else runs. If it crashes each time, runs of
-/// other workers have disturbed its earlier runs.
+/// Number of times that a flaky input is run again while nothing else runs. If it crashes each
+/// time, runs of other workers have disturbed its earlier runs.
 const RUNS_ALONE: u32 = 20;
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.
@@ -54,7 +54,8 @@ struct TriageState {
     directory: Option<TriageDirectory>,
     states: Vec<FileState>,
     done: u64,
-    /// Whether the user stopped before the smallest input of each crash variant was examined.
+    /// Whether the user stopped the triage before the smallest input of each crash variant (pair of
+    /// major and minor key, the coarse and fine hash of a crash) was examined.
     is_unsettled: bool,
 }
 
@@ -138,9 +139,9 @@ impl TriageJob<'_> {
     }
 
     /// Prints a warning if runs of several workers have disturbed each other. To find out, runs
-    /// some inputs several times, one run after the other; they have been disturbed if one crashes
-    /// in all of them. These inputs are flaky, or did not crash although the names of their files
-    /// say so; if no input has crashed, one more is tried.
+    /// some inputs again, several times each and one run after the other: if one of them crashes in
+    /// all of its runs, it was disturbed before. The inputs are flaky, or did not crash although
+    /// the names of their files say so; if no input has crashed, one more is tried.
     fn warn_of_disturbance(&self, progress: &TriageState, output: &Output) -> Result<(), Failure> {
         if self.jobs < 2 || self.found.inputs.len() < 2 {
             return Ok(());
@@ -276,9 +277,9 @@ impl TriageState {
     /// Adds an input that was examined (run several times) to the outcomes of the triage and, with
     /// an output directory, to the triage journal. `at` is the index of its file in `files`,
     /// `input` its hash. Its crash is stored in the output directory if it is the first one with
-    /// these major and minor keys, if it is flaky, or if `anyway` is true. If one run of the input
-    /// crashed with other keys, that crash is stored, too, as flaky, unless its major key is that
-    /// of a steady crash or of a group in the directory.
+    /// its major and minor key (coarse and fine hash of a crash), if it is flaky, or if `anyway` is
+    /// true. If one run of the input crashed with other keys, that crash is stored, too, as flaky,
+    /// unless its major key is that of a steady crash or of a group in the directory.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),
@@ -376,8 +377,8 @@ fn is_of(store: &Store, target: &Target, line: &Triaged) -> bool {
     campaigns.any(|one| one.id == line.campaign && one.is_of(&now))
 }
 
-/// The output directory of a triage, in which crashes and the triage journal (the outcome of each
-/// input) are stored while inputs are run.
+/// The output directory of a triage: stores crashes, and the outcome of each input in the triage
+/// journal, while inputs are run.
 pub struct TriageDirectory {
     store: Store,
     journal: TriageJournal,
@@ -450,8 +451,8 @@ impl TriageDirectory {
         Ok(())
     }
 
-    /// Returns true if the output directory has a group of crashes or of flaky crashes with this
-    /// major key.
+    /// Returns true if the output directory has a group of crashes or of flaky crashes with the
+    /// major key `major` (hash that identifies the bug).
     pub fn has_group(&self, major: Key) -> bool {
         let has = |kind| self.store.reader().group(kind, &major.short());
         Kind::ALL
@@ -479,7 +480,7 @@ impl TriageDirectory {
         self.store.reader().entry(&id).ok().flatten()
     }
 
-    /// Appends the outcome of one input to the triage journal, by which `--resume` continues.
+    /// Appends the outcome of one input to the triage journal, from which `--resume` continues.
     pub fn note(&mut self, line: Triaged) -> Result<(), StoreError> {
         let campaign = self.campaign.clone();
         self.journal.add(&Triaged { campaign, ..line })?;

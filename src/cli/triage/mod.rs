@@ -261,7 +261,7 @@ fn tell_explanations(result: &mut TriageResult, out: &Path) -> Result<(), Failur
     Ok(())
 }
 
-/// Marks those crash groups in the result of the triage as known that the user listed (`--known`).
+/// Marks the crash groups in the result of the triage that the user listed (`--known`) as known.
 fn mute(result: &mut TriageResult, known: &KnownGroups) {
     for group in &mut result.groups {
         let mut stables = group.stables.iter().map(|text| text.parse().ok());
@@ -326,14 +326,14 @@ fn exit(result: &TriageResult) -> Exit {
     }
 }
 
-/// The crash groups of another output directory (`--against`), with which those of a triage are
-/// compared.
+/// The crash groups of the output directory given with `--against`, for comparison with the groups
+/// of a triage.
 pub struct Against {
     had: BaselineGroups,
-    /// The groups of the output directory given with `--against`, with which the groups of a triage
-    /// are compared.
+    /// The crashes that represent the groups of the output directory given with `--against`.
     crashes: Vec<Crash>,
-    /// The campaigns of the other output directory, which record the targets of these crashes.
+    /// The campaigns of the output directory given with `--against`, which record the targets on
+    /// which its crashes were found.
     campaigns: CampaignFile,
 }
 
@@ -357,10 +357,10 @@ impl Against {
         })
     }
 
-    /// Sets in `group`, a group of this triage, whether it is new, that is, missing in the other
-    /// output directory. Leaves that open, with the reason, if no match is found, but the builds of
-    /// that directory had other sanitizers than the present build (`now`), so that they would report
-    /// the same crash differently.
+    /// Sets in `group`, a group of this triage, whether it is new, that is, missing in the output
+    /// directory of `--against`. Leaves this unknown, with the reason, if no match is found, but
+    /// the builds of that directory had other sanitizers than the present build (`now`), so that
+    /// they would report the same crash differently.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;
@@ -375,8 +375,9 @@ impl Against {
         }
     }
 
-    /// Tells how the other output directory knows `group`: by the same major key, or by the same
-    /// function names; `None` if the directory does not have the group.
+    /// Tells how the output directory of `--against` knows `group`: by the same major key (hash of
+    /// stack frames), or by the same function names; `None` if the directory does not have the
+    /// group.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {
             return Some(SameBy::Key);
@@ -406,9 +407,9 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// Returns the groups of the other output directory that runs of the target `now` under
-    /// `conditions` cannot judge, since they would not show the crash: for example a bug that only
-    /// another sanitizer reports, or a crash by an input that came through another channel.
+    /// Returns the groups of the output directory of `--against` that runs of the target `now`
+    /// under `conditions` cannot judge, since they would not show the crash: for example a bug that
+    /// only another sanitizer reports, or a crash by an input that came through another channel.
     fn cannot_tell(&self, conditions: &Conditions, now: &Target) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {
@@ -431,8 +432,8 @@ impl Against {
         all
     }
 
-    /// Returns the target on which `crash` was found, as its campaign in the other output directory
-    /// records it; `None` if none is recorded, as in a study.
+    /// Returns the target on which `crash` was found, as its campaign in the output directory of
+    /// `--against` records it; `None` if no target is recorded, as in a study.
     fn finder(&self, crash: &Crash) -> Option<&TargetRecord> {
         let id = crash.campaign()?;
         let campaign = self.campaigns.all().find(|one| one.id == id)?;

@@ -18,26 +18,28 @@ pub struct Outcome {
     pub ended: Ended,
     pub hits: u32,
     pub tries: u32,
-    /// Index of the crash variant (pair of major and minor key) to which the input's crash belongs;
-    /// `None` if it did not crash.
+    /// Index of the crash variant (pair of major and minor key, the coarse and fine hash of a
+    /// crash) to which the input's crash belongs; `None` if it did not crash.
     pub variant: Option<usize>,
-    /// Index of a second crash variant, which is flaky: the input crashed with the keys of that
-    /// variant in one of its runs. `None` if all its crashes had the same keys.
+    /// Index of a second crash variant (pair of coarse and fine hash of a crash), which is flaky:
+    /// the input crashed with the keys of that variant in one of its runs. `None` if all its
+    /// crashes had the same keys.
     pub once: Option<usize>,
-    /// Whether memory leaks were looked for.
+    /// Whether memory leaks were looked for in a run of the input.
     pub leaks: bool,
 }
 
 impl Outcome {
-    /// Iterates over the indices of the crash variants that the input has shown: the one of its
-    /// crash, and one that it has shown in a single run only.
+    /// Iterates over the indices of the crash variants (pairs of coarse and fine hash of a crash)
+    /// that the input has shown: the one of its crash, and one that it has shown in a single run
+    /// only.
     fn variants(self) -> impl Iterator<Item = usize> {
         self.variant.into_iter().chain(self.once)
     }
 
     /// Returns this outcome with the number of runs set to one if all runs of the input crashed,
-    /// and unchanged otherwise. How often an input was run depends on which worker was first, so
-    /// results must not show it.
+    /// and unchanged otherwise. Results must not show how many runs there were, since this depends
+    /// on which worker was first.
     pub fn of_first_run(self) -> Outcome {
         match self.variant.is_some() && self.hits == self.tries {
             true => Outcome {
@@ -50,11 +52,12 @@ impl Outcome {
     }
 }
 
-/// Maximum number of crash variants (pairs of major and minor key) whose stack traces are kept in
-/// memory.
+/// Maximum number of crash variants (pairs of major and minor key, the coarse and fine hash of a
+/// crash) whose stack traces are kept in memory.
 const TRACED: usize = 1000;
 
-/// A crash variant: all crashes of a triage with the same major and minor key.
+/// A crash variant: all crashes of a triage with the same major and minor key (coarse and fine hash
+/// of a crash).
 pub struct Variant {
     /// Record of one crash of this variant, as a line of the triage journal has it.
     pub line: CrashLine,
@@ -74,20 +77,20 @@ pub enum FileState {
     Content(ContentHash),
 }
 
-/// Smallest input file of each crash variant: maps the variant's index to (size in bytes, index of
-/// the file).
+/// Smallest input file of each crash variant (pair of coarse and fine hash of a crash): maps the
+/// variant's index to (size in bytes, index of the file).
 pub type Least = BTreeMap<usize, (u64, usize)>;
 
 /// The outcomes of all distinct inputs of a triage, by the hash of their content, and the crash
-/// variants (pairs of major and minor key) among them.
+/// variants (pairs of major and minor key, the coarse and fine hash of a crash) among them.
 pub struct TriageOutcomes {
     target: ContentHash,
     outcomes: HashMap<ContentHash, Outcome>,
     pub variants: Vec<Variant>,
     by_key: HashMap<(Kind, Key, Key), usize>,
     majors: HashSet<(Kind, Key)>,
-    /// The groups of crashing inputs in the journal of earlier calls, by the hashes that identify
-    /// target and input.
+    /// The groups of the inputs that crashed in earlier calls, as the journal records them, by the
+    /// hashes that identify target and input.
     earlier: HashMap<(ContentHash, ContentHash), (Kind, Key)>,
 }
 
@@ -105,8 +108,8 @@ impl TriageOutcomes {
         }
     }
 
-    /// Returns true if a line of the triage journal records a run of this target, in the current
-    /// format.
+    /// Returns true if a line of the triage journal records a run of the target whose outcomes are
+    /// collected, in the current format.
     pub fn is_of_target(&self, line: &Triaged) -> bool {
         line.v == Triaged::VERSION && line.target == self.target
     }
@@ -153,15 +156,16 @@ impl TriageOutcomes {
         outcome.is_some_and(|outcome| outcome.variant.is_some())
     }
 
-    /// Returns the major and minor keys of all crash variants whose crashes occur in each run (are
-    /// not flaky).
+    /// Returns the major and minor keys (coarse and fine hashes of crashes) of all crash variants
+    /// that are not flaky, that is, whose crashes occur in each run.
     pub fn steady_variants(&self) -> impl Iterator<Item = (Key, Key)> {
         let steady = self.variants.iter().map(|variant| &variant.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
         steady.map(|line| (line.major, line.minor))
     }
 
-    /// Returns true if an input has shown a crash with the major key of `crash` that is not flaky.
+    /// Returns true if some input has shown a crash that is not flaky and has the same major key
+    /// (hash that identifies the bug) as `crash`.
     pub fn has_steady(&self, crash: &Crash) -> bool {
         let place = (Kind::of_class(&crash.class), crash.keys.major);
         self.majors.contains(&place)
@@ -171,8 +175,8 @@ impl TriageOutcomes {
         self.majors.len() as u64
     }
 
-    /// Adds an input of `size` bytes whose single run crashed with the keys `major` and `minor`,
-    /// which were examined before with another input. `ended`: how the run ended. Returns the
+    /// Adds an input of `size` bytes whose single run crashed with the keys `major` and `minor`;
+    /// another input with these keys was examined before. `ended`: how the run ended. Returns the
     /// input's line for the triage journal.
     pub fn known_variant(
         &mut self,
@@ -199,7 +203,8 @@ impl TriageOutcomes {
 
     /// Adds an input that was examined: run several times, and its crash, if any, symbolized.
     /// Returns its line for the triage journal, and whether it is the first input with its major
-    /// and minor key. `leaks`: whether memory leaks were looked for.
+    /// and minor key (coarse and fine hash of the crash). `leaks`: whether memory leaks were looked
+    /// for.
     pub fn add(
         &mut self,
         (input, size): (ContentHash, u64),
@@ -240,8 +245,8 @@ impl TriageOutcomes {
         }
     }
 
-    /// Returns the smallest input file of each crash variant (pair of major and minor key);
-    /// `states` are the states of all input files.
+    /// Returns the smallest input file of each crash variant (pair of major and minor key, the
+    /// coarse and fine hash of a crash); `states` are the states of all input files.
     pub fn least(&self, states: &[FileState]) -> Least {
         let mut least = Least::new();
         for (at, state) in states.iter().enumerate() {
@@ -256,8 +261,8 @@ impl TriageOutcomes {
         least
     }
 
-    /// Builds the groups of crashes of the input files, one for each kind of failure and major key,
-    /// sorted by kind, severity, and number of files.
+    /// Builds the groups of crashes of the input files, one for each kind of failure and major key
+    /// (hash that identifies the bug), sorted by kind, severity, and number of files.
     pub fn groups(&self, files: &[Input], states: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         for state in states {
@@ -301,8 +306,9 @@ impl TriageOutcomes {
         groups
     }
 
-    /// Returns the number of distinct inputs of each group (kind and major key), counting those of
-    /// this call and those of earlier calls in the journal.
+    /// Returns the number of distinct inputs of each group, which is given by the kind of failure
+    /// and the major key (hash that identifies the bug). Counts inputs of this call, and those of
+    /// earlier calls in the journal.
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
         let mut seen: BTreeMap<(Kind, Key), HashSet<ContentHash>> = BTreeMap::new();
         for (input, outcome) in &self.outcomes {

@@ -25,13 +25,13 @@ pub enum WorkerResult {
     /// Another file with the same content was run before, or is being run by another worker; the
     /// value is the hash of the content.
     Duplicate(ContentHash),
-    /// The input crashed with the major and minor key of an earlier input, and was therefore run
-    /// only once.
+    /// The input crashed with the major and minor key (coarse and fine hash of the crash) of an
+    /// earlier input, and was therefore run only once.
     KnownVariant {
         input: ContentHash,
         /// Length in bytes of the input that showed a known crash.
         size: u64,
-        /// Major and minor key of the crash that the input showed.
+        /// Major and minor key (coarse and fine hash) of the crash that the input showed.
         variant: (Key, Key),
         /// How the run of the input ended.
         ended: Ended,
@@ -43,15 +43,15 @@ pub enum WorkerResult {
         bytes: Vec<u8>,
         /// Length in bytes of the input that was examined.
         size: u64,
-        /// Whether memory leaks were looked for.
+        /// Whether memory leaks were looked for in a run of the input.
         leaks: bool,
         examined: Examined,
     },
 }
 
 impl WorkerResult {
-    /// Returns the major and minor key of the crash if the input was examined and crashes each time
-    /// it is run; else `None`.
+    /// Returns the major and minor key (coarse and fine hash) of the crash if the input was
+    /// examined and crashes each time it is run; else `None`.
     fn steady_variant(&self) -> Option<(Key, Key)> {
         let WorkerResult::New { examined, .. } = self else {
             return None;
@@ -78,8 +78,8 @@ pub struct Workers<'a> {
     /// For each input that a worker thread has taken to run it, by its hash: whether a check for
     /// memory leaks would add nothing, since leaks are looked for already or the input has crashed.
     pub taken: Mutex<HashMap<ContentHash, bool>>,
-    /// Major and minor keys of crashes that a worker has examined; an input that crashes with such
-    /// keys is run only once, without symbolization.
+    /// Major and minor keys (coarse and fine hashes) of crashes that a worker has examined; an
+    /// input that crashes with one of these pairs of keys is run only once, without symbolization.
     pub variants: Mutex<HashSet<(Key, Key)>>,
 }
 

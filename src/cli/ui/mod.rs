@@ -18,8 +18,8 @@ use crate::report::{GroupView, block, size, text};
 use crate::store::Kind;
 use crate::triage::Key;
 
-/// Creates a progress line on stderr with the elapsed time; hidden if stderr is no terminal or the
-/// output is quiet.
+/// Creates a progress line on stderr with the elapsed time; hidden if stderr is not a terminal or
+/// the output is quiet.
 pub fn bar(output: &Output) -> ProgressBar {
     let bar = progress_bar(output, "{elapsed_precise} {wide_msg}", 5);
     bar.enable_steady_tick(Duration::from_millis(500));
@@ -27,7 +27,7 @@ pub fn bar(output: &Output) -> ProgressBar {
 }
 
 /// Creates a progress bar on stderr that is drawn at most `hz` times per second, with the given
-/// indicatif template; hidden if stderr is no terminal or the output is quiet.
+/// indicatif template; hidden if stderr is not a terminal or the output is quiet.
 fn progress_bar(output: &Output, template: &str, hz: u8) -> ProgressBar {
     let target = match output.quiet {
         true => ProgressDrawTarget::hidden(),
@@ -38,7 +38,7 @@ fn progress_bar(output: &Output, template: &str, hz: u8) -> ProgressBar {
     ProgressBar::with_draw_target(None, target).with_style(style)
 }
 
-/// Returns the width of stdout in columns; `None` if it is no terminal.
+/// Returns the width of stdout in columns; `None` if stdout is not a terminal.
 pub fn stdout_width() -> Option<usize> {
     let (_, columns) = console::Term::stdout().size_checked()?;
     Some(usize::from(columns))
@@ -116,8 +116,8 @@ impl CampaignLine {
         }
     }
 
-    /// Returns this display with another word by which the progress line calls an execution: `run`
-    /// or `input`.
+    /// Returns this display with `unit` as the word that the progress line uses for an execution:
+    /// `run` or `input`.
     pub fn counting(mut self, unit: &'static str) -> CampaignLine {
         self.unit = unit;
         self
@@ -134,7 +134,7 @@ impl CampaignLine {
         });
     }
 
-    /// Prints `line` on stderr if stderr is no terminal; else does nothing.
+    /// Prints `line` on stderr if stderr is not a terminal; else does nothing.
     fn say(&self, line: Option<String>) {
         if self.bar.is_hidden()
             && let Some(line) = line
@@ -203,13 +203,14 @@ pub struct Statuses {
     last_ms: u64,
     /// Phase of the campaign (fuzzing, locating hangs, minimizing) in the latest progress report.
     phase: &'static str,
-    /// Kinds and major keys of the groups for which a `key=value` line was formatted.
+    /// Kinds and major keys (the hashes that identify groups) of the groups for which a `key=value`
+    /// line was formatted.
     named: HashSet<(Kind, Key)>,
 }
 
 impl Statuses {
     /// Returns a status line about `progress` if one is due: ten seconds after the last one, or
-    /// when the campaign has just changed to another phase than fuzzing. Else returns `None`.
+    /// when the campaign has just changed to another phase than fuzzing. Otherwise returns `None`.
     pub fn progress(&mut self, progress: &Progress) -> Option<String> {
         self.time_ms = progress.time_ms;
         let phase = progress.phase.name();
@@ -260,8 +261,9 @@ impl Statuses {
         })
     }
 
-    /// Returns the `key=value` line for a finished minimization of a group; it names the minor key
-    /// if the group has several minimized crashes.
+    /// Returns the `key=value` line for a finished minimization of a group. If the group has
+    /// several minimized crashes, the line contains the minor key (finer hash of crashes), which
+    /// tells them apart.
     pub fn minimized(&mut self, group: &GroupView) -> String {
         self.named.insert((group.kind, group.major));
         let claim = group.claim_word().map(|word| word.replace(' ', "-"));
@@ -299,9 +301,10 @@ fn place(group: &GroupView) -> String {
     printable(group.place.as_deref().unwrap_or("-"))
 }
 
-/// Maximum number of latest reductions that the progress display of a minimization lists.
+/// Maximum number of latest reductions (smaller failing inputs) that the progress display of a
+/// minimization lists.
 const RECENT: usize = 3;
-/// If stderr is no terminal, a minimization prints a progress line at this interval.
+/// Interval between the progress lines that a minimization prints if stderr is not a terminal.
 const PLAIN: Duration = Duration::from_secs(10);
 /// Width in columns of the elapsed time, `00:00:00 `, at the beginning of the progress line of a
 /// minimization.
@@ -317,19 +320,19 @@ pub struct MinimizationScreen {
 struct Shown {
     bar: ProgressBar,
     began: Instant,
-    /// Whether a command line is minimized: sizes are then counted in units (arguments, characters
-    /// or variables), and else in bytes.
+    /// Whether a command line is minimized: if so, sizes are counted in units (arguments,
+    /// characters or variables), and else in bytes.
     of_call: bool,
     /// Number of tests that earlier calls of ddfuzz had executed when this call resumed the
     /// minimization; `None` before the first status.
     executed_before: Option<u64>,
     standing: Option<MinimizeStatus>,
-    /// From what the remaining time of the present phase of the minimization is computed: the name
-    /// of the phase, the time at which it was first shown, and how many of its runs had been made
-    /// by then. `None` if the phase has no known number of runs.
+    /// From what the remaining time of the present phase (step) of the minimization is computed:
+    /// the name of the phase, the time at which it was first shown, and how many of its runs had
+    /// been made at that time. `None` if the phase has no known number of runs.
     counted: Option<(&'static str, Instant, u64)>,
     recent: VecDeque<String>,
-    /// Time at which the last progress line was printed because stderr is no terminal.
+    /// Time at which the last progress line was printed because stderr is not a terminal.
     said: Instant,
 }
 
@@ -354,8 +357,9 @@ impl MinimizationScreen {
         }
     }
 
-    /// Returns `options`, the options of a minimization, with callbacks added that show its
-    /// progress here. `of_call`: true if a command line is minimized, false if an input is.
+    /// Returns `options`, the options of a minimization, with added callbacks that show its
+    /// progress on this display. `of_call`: true if a command line is minimized, false if an input
+    /// is.
     pub fn watch<'a>(&'a self, options: Options<'a>, of_call: bool) -> Options<'a> {
         self.shown.borrow_mut().begin(of_call);
         Options {
@@ -420,7 +424,7 @@ impl Shown {
     }
 
     /// Records when the present phase of the minimization was first shown, and how many of its runs
-    /// had been made by then. Does nothing if that is recorded already; records nothing for a phase
+    /// had been made by then. Does nothing if this is recorded already; records nothing for a phase
     /// without a known number of runs.
     fn time_phase(&mut self, standing: &MinimizeStatus) {
         let name = standing.phase.name();
@@ -444,7 +448,7 @@ impl Shown {
     }
 
     /// Formats the state of the minimization as one line: the sizes, the number of tests and tests
-    /// per second, what it does at present, and which part of the proof of minimality is done.
+    /// per second, the present step, and which part of the proof of minimality is done.
     fn line(&self) -> String {
         let (Some(standing), Some(before)) = (&self.standing, self.executed_before) else {
             return String::new();
@@ -480,9 +484,9 @@ impl Shown {
     }
 }
 
-/// Formats how many runs of a phase are made, and about how long the rest takes, unless that is
-/// less than a second: `: 4 of 20 runs, about 32 s left`. `timed`: the time since the phase was
-/// first shown, and how many of its runs had been made by then.
+/// Formats how many runs of a phase are made, and about how long the remaining ones take, unless
+/// that is less than a second: `: 4 of 20 runs, about 32 s left`. `timed`: the time since the phase
+/// was first shown, and how many of its runs had been made at that time.
 fn counted_runs(runs: Runs, timed: Option<(Duration, u64)>) -> String {
     let Runs { done, of } = runs;
     let mut text = format!(": {} of {}", size::grouped(done), size::counted(of, "run"));

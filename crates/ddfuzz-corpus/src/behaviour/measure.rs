@@ -21,7 +21,7 @@ use ddfuzz_triage::input_reads::{ReadStacks, Reads};
 /// before any of them is run a second time.
 const TOGETHER: usize = 4096;
 /// Least time between an input's first and second run, so that a program that prints the time in
-/// seconds prints another one.
+/// seconds does not print the same time in both.
 const APART: Duration = Duration::from_millis(1100);
 /// Time between two checks of the user's stop flag while waiting for the next runs.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -56,8 +56,8 @@ pub struct CorpusInput {
 /// was removed or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// How the target behaves on the input over its runs: three, or fewer if one fails, which then
-    /// is the last.
+    /// How the target behaves on the input over its runs, of which there are three, or fewer if a
+    /// run fails, which is then the last one.
     Behaves(Box<Behaviour>),
     /// The target's behaviour on the input was not measured, since the input's file was removed or
     /// changed.
@@ -68,7 +68,7 @@ pub enum Measured {
 /// calls `told` with the result for each input of `subjects`, in order. Each run has a separate
 /// process. Results depend on the content and the target only.
 ///
-/// Returns false if the user stopped it before all inputs were measured.
+/// Returns true if all inputs were measured, and false if the user stopped the measuring.
 ///
 /// # Errors
 /// When the target cannot be run, or the journal cannot be written (it keeps earlier results), and
@@ -242,8 +242,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns each input of the batch with the measured behaviour of the target on it. `None`
-    /// stands for an input of which the user's stop has left runs unmade.
+    /// Returns each input of the batch with the measured behaviour of the target on it; `None` for
+    /// an input that still needs runs, because the user stopped the measuring.
     fn finish(self) -> Vec<(CorpusInput, Option<Measured>)> {
         let slots = self.slots.into_inner();
         let slots = slots.unwrap_or_else(PoisonError::into_inner);
@@ -430,8 +430,8 @@ impl BehaviourJournal {
 }
 
 impl Line {
-    /// Checks whether a journal line has the present format version, and is of the target with this
-    /// identity.
+    /// Returns true if a journal line has the present format version, and records the behaviour of
+    /// the target with the identity `target`; else false.
     fn is_of(&self, target: ContentHash) -> bool {
         self.v == VERSION && self.target == target
     }

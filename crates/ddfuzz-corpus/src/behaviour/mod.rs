@@ -7,9 +7,8 @@
 //! Each input is run three times, the first time with randomized addresses. An aspect that varies
 //! between the runs of an input (because of a process id, the time or an address) does not count
 //! for that input; an aspect that cannot be observed counts for no input. A [`Behaviour`] lists
-//! both. Where nothing can be observed of the reads, as of an entry function that is given its
-//! input in memory, each input is a class by itself: most programs end and write alike on many
-//! inputs.
+//! both. If the reads cannot be observed at all, because an entry function gets the input in
+//! memory, each input is a class by itself: most programs end and write alike on many inputs.
 
 mod measure;
 
@@ -75,8 +74,8 @@ pub struct Output {
 /// [varies](Behaviour::varies) between the runs, or cannot be observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// How the runs on the input ended. If they differ, the most severe ending: a signal before the
-    /// memory limit, the time limit and an exit.
+    /// How the runs on the input ended. If they differ, the most severe ending: signals are the
+    /// most severe, then the memory limit, the time limit, and exits.
     pub ended: Ended,
     /// Length and hash of what the target wrote to its standard output in each run; `None` if that
     /// varies between the runs or cannot be observed.
@@ -108,9 +107,9 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Returns true if it could not be observed how the target reads the input: neither how many
-    /// bytes nor from which call stacks. Then inputs with equal behaviour are not taken for alike,
-    /// as they may still be read in different ways. Else returns false.
+    /// Returns true if nothing could be observed of how the target reads the input: neither how
+    /// many bytes nor from which call stacks. Inputs with equal behaviour may then still be read in
+    /// different ways, so they are not put into one class. Else returns false.
     pub fn hides_reads(&self) -> bool {
         [Aspect::Read, Aspect::Stacks]
             .iter()
@@ -128,7 +127,7 @@ impl Behaviour {
     }
 
     /// Returns the id of the class that the behaviour belongs to: a hash of all aspects that do not
-    /// vary between runs, and of the names of the aspects that do.
+    /// vary between runs, and of the names of the varying aspects.
     pub fn class(&self) -> ClassId {
         let ended = (!self.varies.contains(&Aspect::Ended)).then_some(self.ended);
         let of_output = |output: Option<Output>| match output {
@@ -238,8 +237,8 @@ struct SmallestInput {
     files: u64,
 }
 
-/// The behaviour classes of a corpus, each with its smallest input; of several inputs of that size,
-/// the one with the least hash. Memory grows with the number of classes, not with that of inputs.
+/// The behaviour classes of a corpus, each with its smallest input; of several inputs of the least
+/// size, the one with the least hash. Memory grows with the number of classes, not of inputs.
 #[derive(Default)]
 pub struct Classes {
     classes: HashMap<ClassId, SmallestInput>,

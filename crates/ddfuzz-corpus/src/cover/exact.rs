@@ -1,4 +1,5 @@
-//! Lower bounds of the least cover, and the exact search by branch and bound ([`solve`]).
+//! Lower bounds of the least cover, and the exact search by branch and bound ([`solve`]). A cover
+//! is a set of columns (inputs) that covers all rows (features).
 //!
 //! In memory ([`bound`]): Lagrangian relaxation. Each row has a price of at least 0. The relaxed
 //! problem pays the price of each row once, and takes each column whose rows are worth more than it
@@ -18,8 +19,8 @@ use super::matrix::{Column, Matrix};
 use super::reduce::reduce;
 use super::{Columns, HEAVIEST};
 
-/// Maximum numbers of subgradient steps by which the lower bound of a set cover is computed: first
-/// at the root of the branch-and-bound search, second at each other node.
+/// Maximum numbers of subgradient steps for computing the lower bound of a set cover: first at the
+/// root of the branch-and-bound search, second at each other node.
 const ROUNDS: (u32, u32) = (400, 40);
 /// Greatest depth of the branch-and-bound search; it is limited because the search is recursive.
 const DEEPEST: u32 = 150;
@@ -84,10 +85,10 @@ impl Search {
     }
 
     /// Finds a set cover of a matrix that cannot be reduced or divided further, and a lower bound
-    /// of the weight (total cost) of any cover. Computes bounds by Lagrangian relaxation, then
-    /// decides columns by them, or tries a column with and without (branches). `upper`: only covers
-    /// that weigh less are searched for. `depth`: how many times the search has fixed columns or
-    /// branched so far.
+    /// of the weight (total cost) of any cover. Computes bounds by Lagrangian relaxation. Then
+    /// decides by them which columns (inputs) are in or out, or branches: searches covers with and
+    /// without a column. `upper`: only covers that weigh less are searched for. `depth`: how many
+    /// times the search has fixed columns or branched so far.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -118,10 +119,11 @@ impl Search {
     }
 
     /// Finds columns (inputs) that every cover lighter than `upper` contains, and columns that none
-    /// contains, by their reduced costs (cost minus the prices of their rows). Returns the former,
-    /// and the matrix without any of these columns and without the rows that the former cover.
-    /// Returns [`FixedColumns::Nothing`] if no cover is lighter, and `None` if fewer than a
-    /// twentieth of all columns are decided: too few for a further search to be faster.
+    /// contains, by their reduced costs (cost minus the prices of their rows). Returns the columns
+    /// that every such cover contains, and the matrix without all these columns and without the
+    /// rows that the returned ones cover. Returns [`FixedColumns::Nothing`] if no cover is lighter,
+    /// and `None` if fewer than a twentieth of all columns are decided: too few for a further
+    /// search to be faster.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
@@ -222,9 +224,9 @@ impl Search {
     }
 }
 
-/// What is known of the columns (inputs) of a matrix, by their reduced costs (cost minus the prices
-/// of the rows), about covers that are better than the best known one: columns that each of them
-/// contains, and columns that none contains.
+/// What the reduced costs of columns (cost of an input minus the prices of its features) show of
+/// all covers that are better than the best known one: columns that each such cover contains, and
+/// columns that none contains.
 enum FixedColumns {
     /// No cover can weigh less (cost less in total) than the best known one.
     Nothing,
@@ -240,8 +242,8 @@ enum FixedColumns {
 pub(super) struct Steps(pub u64);
 
 impl Steps {
-    /// Subtracts `steps` from the remaining steps; if fewer remained, leaves none and returns
-    /// false.
+    /// Subtracts `steps` from the remaining steps, and returns true; if fewer remained, leaves 0
+    /// and returns false.
     pub fn take(&mut self, steps: usize) -> bool {
         let enough = self.0 >= steps as u64;
         self.0 = self.0.saturating_sub(steps as u64);
@@ -249,8 +251,8 @@ impl Steps {
     }
 }
 
-/// The prices (Lagrange multipliers) of all rows of the complete set cover instance, as whole
-/// multiples of a fraction (1/`scale`) of the unit of weights.
+/// The prices (Lagrange multipliers) of all rows (features) of the complete set cover instance, as
+/// whole multiples of a fraction (1/`scale`) of the unit of weights (costs of inputs).
 pub(super) struct RowPrices {
     of_row: Vec<Option<i64>>,
     scale: i64,
@@ -269,15 +271,15 @@ pub(super) struct Bound {
     /// Value of the relaxed problem at the best row prices, in the unit of prices: the lower bound
     /// before rounding.
     pub value: i64,
-    /// Reduced cost of each column at the best row prices: its cost minus the prices of its rows,
-    /// in the unit of prices.
+    /// Reduced cost of each column (input) at the best row prices: its cost minus the prices of its
+    /// rows (features), in the unit of prices.
     pub reduced: Vec<i64>,
 }
 
 impl RowPrices {
     /// Creates prices, none of which is set yet, for the `names` rows (features) of a set cover
-    /// instance. `total`, the weight of all columns, decides by which fraction of a unit of weight
-    /// prices are counted, so that their sums do not overflow.
+    /// instance. `total` is the weight (cost) of all columns: the unit of prices is chosen by it,
+    /// as a fraction of the unit of weights, so that sums of prices do not overflow.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);
@@ -288,8 +290,8 @@ impl RowPrices {
         }
     }
 
-    /// Converts the weight (cost) of a column to the unit in which rows are priced, a fraction of
-    /// the unit of weights.
+    /// Converts the weight (cost) of a column (input) to the unit of row prices, a fraction of the
+    /// unit of weights.
     pub fn scaled(&self, weight: u64) -> i64 {
         weight as i64 * self.scale
     }
@@ -301,8 +303,9 @@ impl RowPrices {
         parts.div_ceil(self.scale as u64)
     }
 
-    /// Returns prices to start from for the rows of a matrix: the last known price of a row, or its
-    /// share of the cost of the column that is cheapest per row.
+    /// Returns a price to start from for each row (feature) of a matrix: its last known price, or
+    /// else the least share that a column (input) gives it, if each column divides its cost equally
+    /// among its rows.
     fn start(&self, matrix: &Matrix) -> Vec<i64> {
         let share = |column: &u32| {
             let rows = matrix.rows_of(*column as usize).len() as i64;
@@ -316,8 +319,8 @@ impl RowPrices {
         (0..matrix.height()).map(price).collect()
     }
 
-    /// Returns, for each row, its price (0 if it is not set yet) as a pair of numbers: the first
-    /// divided by the second.
+    /// Returns the price of each row (feature), 0 if it is not set yet, as a numerator and a
+    /// denominator.
     pub fn iter(&self) -> impl Iterator<Item = (i64, i64)> {
         let prices = self.of_row.iter();
         prices.map(|price| (price.unwrap_or(0), self.scale))
@@ -403,8 +406,8 @@ pub(super) fn bound(
     found
 }
 
-/// Returns the reduced cost of each column: its cost minus the prices of its rows, in the unit of
-/// prices.
+/// Returns the reduced cost of each column (input): its cost minus the prices of its rows
+/// (features), in the unit of prices.
 fn reduced_costs(matrix: &Matrix, prices: &[i64], scale: &RowPrices) -> Vec<i64> {
     let cost = |column: usize| {
         let rows = matrix.rows_of(column).iter();
@@ -445,20 +448,21 @@ fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bo
 
 /// Number of times that the dual ascent goes through all columns to raise the prices of the rows.
 const PASSES: usize = 4;
-/// Number of fractional bits of a row's price in the dual ascent: prices are fixed-point numbers in
-/// units of 2^-16 of a weight.
+/// Number of fractional bits of the price of a row (feature) in the dual ascent: prices are
+/// fixed-point numbers in units of 2^-16 of a weight (cost of an input).
 const PARTS: u64 = 16;
 
-/// Dual ascent: a lower bound for a set cover instance that is not in memory. Each row has a price,
-/// which is raised in passes over the columns; the sum of all prices is the bound.
+/// Dual ascent: a lower bound for a set cover instance that is not in memory. Each row (feature)
+/// has a price, which is raised in passes over the columns (inputs); the sum of all prices is the
+/// bound.
 pub(super) struct DualAscent {
     prices: Vec<u64>,
 }
 
 impl DualAscent {
-    /// Creates the prices with which the dual ascent starts: each column divides its weight (cost)
-    /// equally among its rows, and the price of a row is the least share that it gets from a
-    /// column.
+    /// Creates the first prices of the dual ascent: each column (input) divides its weight (cost)
+    /// equally among its rows (features), and the price of a row is the least share that it gets
+    /// from a column.
     pub fn new(columns: &mut impl Columns) -> io::Result<DualAscent> {
         let mut rows = Vec::new();
         let mut prices = vec![u64::MAX; columns.rows()];
@@ -502,9 +506,9 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies the price of each row (feature) by a factor. It is the least one of the columns
-    /// (inputs) that cover the row: the column's cost, divided by the sum of the prices of all its
-    /// rows. The prices of a column's rows then add up to at most the column's cost.
+    /// Multiplies the price of each row (feature) by a factor: the least of the factors that the
+    /// columns (inputs) covering the row permit. A column permits its cost divided by the sum of
+    /// the prices of all its rows, so that these prices then add up to at most the column's cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

@@ -1,5 +1,5 @@
-//! Heuristics for good covers: the greedy algorithm, a greedy algorithm guided by the prices of
-//! rows, and local improvement.
+//! Heuristics for good covers (sets of inputs that reach all features): the greedy algorithm, a
+//! greedy algorithm guided by prices of features, and local improvement.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -9,8 +9,8 @@ use super::Columns;
 use super::exact::Steps;
 use super::matrix::Matrix;
 
-/// A column in the queue of the greedy algorithm, with an upper bound of the number of uncovered
-/// rows that it would cover.
+/// A column (input) in the queue of the greedy algorithm, with an upper bound of the number of
+/// uncovered rows (features) that it would cover.
 #[derive(PartialEq, Eq)]
 struct QueuedColumn {
     weight: u64,
@@ -19,8 +19,9 @@ struct QueuedColumn {
 }
 
 impl Ord for QueuedColumn {
-    /// Orders columns by the number of uncovered rows that they would cover per weight (cost), the
-    /// greatest last, without rounding; of equal ones the column with the lower number is greater.
+    /// Orders columns (inputs) by the number of uncovered rows (features) that they would cover per
+    /// weight (cost), the greatest last, without rounding; of equal ones the column with the lower
+    /// number is greater.
     fn cmp(&self, other: &QueuedColumn) -> Ordering {
         let own = u128::from(self.gain) * u128::from(other.weight);
         let others = u128::from(other.gain) * u128::from(self.weight);
@@ -37,8 +38,8 @@ impl PartialOrd for QueuedColumn {
 
 /// Returns a cover found by the greedy algorithm, with its columns (inputs) in the order of choice.
 /// Each step chooses the column that covers the most uncovered rows (features) for its weight
-/// (cost). This number never grows, so in a queue that is ordered by the last known numbers, only
-/// that of the first column needs to be updated.
+/// (cost). A column's number of uncovered rows never grows, so in a queue ordered by the last known
+/// numbers, only the number of the first column needs to be updated.
 pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     let mut rows = Vec::new();
     let mut queue = Vec::with_capacity(columns.columns());
@@ -130,8 +131,8 @@ fn score(loss: i64, gain: i64) -> Option<i128> {
 }
 
 /// Removes redundant columns from the cover `chosen`, the most expensive first: inputs all of whose
-/// features others in the cover reach. `holders` are, for each row (feature), the number of chosen
-/// columns that cover it. Returns the remaining columns, ascending.
+/// features are also reached by other inputs in the cover. `holders` are, for each row (feature),
+/// the number of chosen columns that cover it. Returns the remaining columns, ascending.
 fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Vec<usize> {
     chosen.sort_unstable_by_key(|column| Reverse((matrix.columns[*column].weight, *column)));
     chosen.retain(|column| {
@@ -146,13 +147,13 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
     chosen
 }
 
-/// Maximum number of passes over all columns in which a set cover is improved by replacing columns.
+/// Maximum number of passes over all columns (inputs) to improve a set cover by replacing columns.
 const PASSES: usize = 4;
 
 /// A set cover that is improved step by step, by removing and replacing columns.
 struct ChangedCover<'a, C> {
     columns: &'a mut C,
-    /// For each row, the number of chosen columns that cover it.
+    /// For each row (feature), the number of chosen columns (inputs) that cover it.
     holders: Vec<u32>,
     is_chosen: Vec<bool>,
     rows: Vec<u32>,
@@ -197,8 +198,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Removes `column` from the cover if other chosen columns cover all its rows. Returns true if
-    /// they do, and false if the column is needed.
+    /// Removes `column` (an input) from the cover if other chosen columns cover all its rows
+    /// (features). Returns true if it was removed, and false if the column is needed.
     fn drop_if_needless(&mut self, column: usize) -> io::Result<bool> {
         self.columns.read(column, &mut self.rows)?;
         let needed = self.rows.iter().any(|row| self.holders[*row as usize] < 2);

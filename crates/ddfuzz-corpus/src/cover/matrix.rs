@@ -34,15 +34,15 @@ impl<'a, S: Sets> Reader<'a, S> {
 /// The result of reading all inputs once: which are distinct, and for each row (feature) how many
 /// inputs reach it.
 pub(super) struct Survey {
-    /// Numbers of the inputs that reach at least one feature to cover, without those for which
-    /// another input with exactly the same features is neither larger nor slower.
+    /// Numbers of the inputs that reach at least one feature to cover. An input is left out if
+    /// another one reaches exactly the same features and is neither larger nor slower.
     pub distinct: Vec<u32>,
     /// For each row (feature), how many inputs reach it.
     pub holders: Vec<u32>,
     /// For each row (feature), the number of the smallest input that reaches it.
     pub first: Vec<u32>,
     /// Number and size of the inputs that a simple merge would keep: in order of size, each input
-    /// that reaches a feature no earlier one does.
+    /// that reaches a feature which no earlier input reaches.
     pub by_size: Amount,
 }
 
@@ -513,8 +513,8 @@ impl Matrix {
     }
 }
 
-/// A matrix that is completely in memory, to be read by the same interface ([`Columns`]) as one in
-/// files; reading never fails.
+/// A matrix that is completely in memory, to be read by the same interface ([`Columns`]) as an
+/// instance that is read from files; reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

@@ -27,13 +27,13 @@ pub struct Effort {
     /// size of each input).
     pub nodes: u32,
     /// Maximum number of elementary steps of reductions, bounds and branch-and-bound search, for
-    /// each price of a file that is tried (bytes added to the size of each input); a second has
-    /// about 10⁸.
+    /// each price of a file that is tried (bytes added to the size of each input). About 10⁸ steps
+    /// take a second.
     pub steps: u64,
 }
 
 /// The limit on the elementary steps of a cover search grows by this number with each input, until
-/// it reaches the default limit. So many steps take about as long as ten runs.
+/// it reaches the default limit. This many steps take about as long as ten runs.
 const STEPS_EACH: u64 = 20_000;
 /// Least limit of elementary steps of the cover search, however few the inputs are; it is enough to
 /// prove most small covers optimal.
@@ -84,11 +84,11 @@ pub struct Cover {
     /// gives fewer files, a lower one fewer bytes.
     pub price: u64,
     /// Whether slow inputs cost more than fast ones of the same size; false only if each cover
-    /// found by that rule had more files or bytes than the sets that other tools keep.
+    /// found with such costs had more files or bytes than the subsets that other tools keep.
     pub counts_time: bool,
     /// Total cost: the sum of the [`weight`]s of the chosen inputs.
     pub weight: u64,
-    /// No cover has a lower total cost than this, if one more file costs `price`.
+    /// Lower bound of the total cost of any cover, if one more file costs `price`.
     pub lower_bound: u64,
     /// Whether it is proved that no other cover has a lower total cost, if one more file costs
     /// `price`.
@@ -139,7 +139,7 @@ pub trait Sets {
     /// Returns the number of inputs to choose from.
     fn len(&self) -> usize;
 
-    /// Returns true if no inputs are there from which a cover could be chosen.
+    /// Returns true if there are no inputs to choose from.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -173,12 +173,12 @@ trait Columns {
 }
 
 /// Slowness class of an input: 0 for a CPU time below 10 ms ([`FAST`]), and one more per factor of
-/// four. Classes reduce the influence of measurement noise; they should be made of the least time
-/// of several runs.
+/// four. Classes reduce the influence of measurement noise; they should be computed from the
+/// shortest time of several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slowness(u8);
 
-/// An input whose run takes less CPU time than this belongs to the fastest class.
+/// Upper limit of the CPU time of inputs in the fastest slowness class.
 pub const FAST: Duration = Duration::from_millis(10);
 
 /// Greatest weight (cost of keeping) of one input; the sum of a million such weights does not
@@ -214,8 +214,7 @@ pub fn weight(bytes: u64, slowness: Slowness, price: u64) -> u64 {
     size.saturating_mul(slowness.factor()).clamp(1, HEAVIEST)
 }
 
-/// The rule by which the weight (cost of keeping) of an input is computed from its size and
-/// slowness.
+/// The rule for computing the weight (cost of keeping) of an input from its size and slowness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CostModel {
     /// The cost of keeping one more file, in bytes, added to the size of each input.

@@ -1,11 +1,11 @@
-//! Chooses a cover, and with it the price of a file: the number of bytes that one more file costs
-//! beside its size. The price is changed until the cover has no more files and no more bytes than
-//! the covers of other tools.
+//! Chooses a cover (a set of inputs that reaches all features), and with it the price of a file:
+//! the number of bytes that one more file costs beside its size. The price is changed until the
+//! cover has no more files and no more bytes than the covers of other tools.
 //!
 //! A large instance is solved by column generation ([`solve_by_pricing`]): it starts with a few
-//! good columns of each row in memory, finds prices of rows for these, and adds other columns that
-//! pay at these prices (Caprara, Fischetti and Toth 1999). The prices also give a lower bound for
-//! the complete instance.
+//! good columns (inputs) of each row (feature) in memory, finds prices of rows for these, and adds
+//! other columns that pay at these prices (Caprara, Fischetti and Toth 1999). The prices also give
+//! a lower bound for the complete instance.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,8 +21,8 @@ use crate::Amount;
 /// that reaches all features). A longer search follows only if the cover found is far from the
 /// lower bound.
 const SHORT: u64 = 10_000_000;
-/// A cover from a short search is good enough if its weight is above the lower bound by at most its
-/// weight divided by this number.
+/// Divisor of a cover's weight (total cost): a cover from a short search is good enough if its
+/// weight exceeds the lower bound by at most its weight divided by this number.
 const CLOSE_DIVISOR: u64 = 100;
 
 /// What remains of a set cover instance after reductions that hold for any price of a file (bytes
@@ -175,9 +175,9 @@ fn in_memory(matrix: &Matrix, terms: CostModel, effort: &Effort) -> io::Result<C
     })
 }
 
-/// Searches the cover of least weight by a short search. If its weight is not close to the lower
-/// bound, searches again for as long as `effort` permits; for a close one, a long search would gain
-/// next to nothing (docs/decisions/0104).
+/// Searches for the cover of least weight (total cost), at first for a short time. If the weight of
+/// the found cover is not close to the lower bound, searches again for as long as `effort` permits;
+/// otherwise a long search would gain next to nothing (docs/decisions/0104).
 fn searched(matrix: &Matrix, effort: &Effort) -> Solved {
     let short = effort.steps.min(SHORT);
     let solved = solve(matrix.clone(), effort.nodes, short);
@@ -207,7 +207,7 @@ fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::R
 /// same covers.
 const DEAREST: u64 = 1 << 30;
 
-/// A set cover with its number of files and bytes, and the cost model by which it was chosen.
+/// A set cover with its number of files and bytes, and the cost model that was used to choose it.
 pub(super) struct PricedCover {
     pub choice: Choice,
     pub amount: Amount,
@@ -221,9 +221,9 @@ impl PricedCover {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
 
-    /// Returns true if this cover comes closer to the limits `most` (number of files, and bytes)
-    /// than the cover `other`. Covers are compared by the factor by which they exceed a limit, of
-    /// files or of bytes, whichever is larger.
+    /// Returns true if this cover exceeds the limits `most` (number of files, and bytes) by a
+    /// smaller factor than the cover `other`. The factor is the number of files or of bytes of a
+    /// cover, divided by its limit, whichever is greater.
     fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));
@@ -234,7 +234,7 @@ impl PricedCover {
     }
 }
 
-/// Searches a cover with at most as many files and bytes as `most`, by trying prices of a file:
+/// Searches for a cover with at most as many files and bytes as `most`, by trying prices of a file:
 /// numbers of bytes that are added to the size of each input. If none is found, tries again without
 /// higher costs for slow inputs, since a fast input may be large. If there still is none, returns
 /// the cover that exceeds `most` by the least factor.
@@ -386,8 +386,8 @@ pub(super) fn solve_by_pricing(
     Ok((if is_better { found } else { chosen }, lower))
 }
 
-/// A part of the columns (inputs) of a set cover instance that is too large for memory: those that
-/// are chosen to be in memory now (column generation).
+/// Those columns (inputs) of a set cover instance that are in memory at present, because the whole
+/// instance is too large for memory (column generation).
 struct ColumnSample {
     builder: Builder,
     known: HashSet<usize>,
@@ -395,9 +395,9 @@ struct ColumnSample {
 }
 
 impl ColumnSample {
-    /// Reads those columns (inputs) of `more` that are not in memory yet. Returns true if they fit,
-    /// and false if all columns together exceed the memory limit; some of them may have been read
-    /// then.
+    /// Reads those columns (inputs) of `more` that are not in memory yet. Returns true if they fit.
+    /// Returns false if all columns together exceed the memory limit; some of `more` may have been
+    /// read in this case, too.
     fn take(&mut self, columns: &mut impl Columns, more: &[usize]) -> io::Result<bool> {
         let mut rows = Vec::new();
         for column in more {

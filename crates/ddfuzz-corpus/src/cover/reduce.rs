@@ -1,4 +1,5 @@
-//! Reduces a set cover instance without losing its best covers, until nothing changes.
+//! Reduces a set cover instance without losing its best covers, until nothing changes. Columns are
+//! the inputs to choose from, and rows the features that they must cover.
 //!
 //! A row with only one column forces that column into the cover. A row is dropped if its columns
 //! include all columns of another row. A column is dropped if another column that costs no more has
@@ -9,7 +10,8 @@ use std::collections::HashSet;
 use super::exact::Steps;
 use super::matrix::{Column, Matrix};
 
-/// A reduced set cover matrix, and the columns that reducing it has forced into the cover.
+/// A reduced set cover matrix, and the columns (inputs) that the reduction has forced into the
+/// cover.
 pub(super) struct Reduced {
     /// Columns (inputs) that the reduction has put into the cover. A best cover of the reduced
     /// matrix together with these is a best cover of the matrix before the reduction.

@@ -13,11 +13,11 @@ use ddfuzz_exec::Ended;
 use ddfuzz_exec::Freshness;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Maximum number of features of candidate inputs (inputs from which a cleanup chooses) that are
-/// held in memory (32 MiB). Features of all further inputs are read from the journal each time.
+/// Maximum number of features of candidates (the inputs to choose from in a cleanup) that are held
+/// in memory (32 MiB). Features of all further inputs are read from the journal each time.
 const HELD: usize = 8 << 20;
 
-/// The contents of the corpus that did not fail, from which a cleanup chooses those to keep.
+/// The contents of the corpus that did not fail; the cleanup chooses from them what to keep.
 pub(super) struct Candidates<'a> {
     /// All contents of the corpus whose coverage was measured, including those on which the target
     /// failed.
@@ -45,7 +45,7 @@ pub(super) struct Candidates<'a> {
     /// Cache of the first runs of the candidates with the lowest numbers, in their order: the
     /// features that the run reached, and its CPU time.
     held: Vec<(Box<[Feature]>, Duration)>,
-    /// Number of features in the cache of first runs (`held`), of all its runs together.
+    /// Total number of features in the cache of first runs (`held`).
     held_features: usize,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// Returns how many times a content is run again that failed in its first run: as often as
+    /// Returns how many times a content that failed in its first run is run again: as often as
     /// other contents, but at least once, because reruns show which features it reaches.
     fn of_recovered(&self) -> u32 {
         self.repeats.max(2) - 1

@@ -22,8 +22,8 @@ pub(super) struct Checked {
     /// Features that the corpus or the `--onto` corpus reaches in every run, and that no round of
     /// the check reached.
     pub missing: Features,
-    /// Features that every round of the check reached, and no run before it: neither of the corpus
-    /// nor of the `--onto` corpus.
+    /// Features that every round of the check reached, but no earlier run of an input of the corpus
+    /// or of the `--onto` corpus.
     pub gained: Features,
     /// Number of runs that the final check of the written files made.
     pub runs: u64,

@@ -12,18 +12,18 @@ use crate::{Feature, FeatureUnion, Features};
 /// If more than one in this many features is found only when each input has its own process, the
 /// target is taken to keep state between runs, and runs may not share a process.
 const STATEFUL_DIVISOR: usize = 20;
-/// How many inputs are run in separate processes in each attempt to find features of code that runs
-/// only once in a process.
+/// Number of inputs that are run in separate processes in each attempt to find features of code
+/// that runs only once in a process.
 const ALONE: usize = 4;
-/// Features of code that runs only once in a process are searched at most this many times; a search
-/// that finds none is the last one.
+/// Maximum number of searches for features of code that runs only once in a process; a search that
+/// finds none is the last one.
 const ATTEMPTS: u32 = 4;
 /// Greatest permitted probability that the kept inputs, each run once, all miss a flaky feature
 /// (one that only some runs reach). Inputs are added for the feature until this probability is
 /// reached.
 const MISS_PROBABILITY: f64 = 0.01;
-/// Minimum number of inputs that are kept for a flaky feature (reached in some runs only), if so
-/// many reach it.
+/// Minimum number of inputs that are kept for a flaky feature (reached in some runs only), if at
+/// least this many reach it.
 const LEAST: usize = 2;
 /// Maximum number of inputs that are kept for a flaky feature (reached in some runs only).
 const MOST: usize = 24;
@@ -114,7 +114,8 @@ pub(super) struct Choice {
     pub times: Vec<Duration>,
 }
 
-/// The features of the corpus that kept inputs are added to (`--onto`); they need not be covered.
+/// The features of the corpus to which kept inputs are added (`--onto`); kept inputs need not reach
+/// these features.
 #[derive(Clone, Copy)]
 pub(super) struct AlreadyCovered<'a> {
     /// Features that the `--onto` corpus reaches in every run.
@@ -196,7 +197,7 @@ struct Chooser<'a> {
     alone: BTreeSet<usize>,
     /// Numbers of the inputs that were already run twice in succession, which is done only once.
     twice: BTreeSet<usize>,
-    /// The features of code that runs only once in a process that were found so far.
+    /// Features found so far that belong to code which runs only once in a process.
     once: Features,
     /// For each feature, as the index: the number of inputs that reach it.
     holders: Vec<u32>,
@@ -264,7 +265,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Runs each input again that was clearly slower than the corpus's median run, so that one slow
+    /// Runs again each input that was clearly slower than the corpus's median run, so that one slow
     /// run does not decide whether an input is kept.
     fn rerun_slow(&mut self) -> Result<(), CleanError> {
         let times = &self.times;
@@ -378,13 +379,13 @@ impl<'a> Chooser<'a> {
     /// chosen input would reach it, too, if it came first.
     ///
     /// To find these features, each chosen input is run twice in succession if it reaches features
-    /// that no other chosen input reaches (`private`, one set for each input of `chosen`). What the
-    /// second run does not reach belongs to such code. Then the chosen inputs are run without those
-    /// of which all `private` features are of this kind. An input that now reaches one of these
-    /// features, and reaches it in separate processes, too, counts from now on as reaching it in
-    /// every run.
+    /// that no other chosen input reaches (`private`, one set for each input of `chosen`). A
+    /// feature that the second run does not reach belongs to code that runs once. Then the chosen
+    /// inputs are run again, except those whose `private` features all belong to such code. An
+    /// input that now reaches one of the `private` features of the omitted inputs, and also reaches
+    /// it in separate processes, counts from now on as reaching it in every run.
     ///
-    /// Nothing is counted if the remaining inputs do not reach all of `needed`, since one input may
+    /// Nothing is counted if the inputs run do not reach all of `needed`, since one input may
     /// prepare what another one reaches. Returns true if a feature was counted for another input,
     /// and false if none was.
     fn find_others(
@@ -461,9 +462,9 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs inputs again that have reached features of `unsteady`, which are reached in some runs
-    /// only, to learn how often each of these inputs reaches them. Returns true if any input was
-    /// run, and false if enough is known or the user wants no reruns.
+    /// Runs again the inputs that have reached features of `unsteady` (reached in some runs only),
+    /// to learn how often each input reaches them. Returns true if any input was run, and false if
+    /// enough is known or the user wants no reruns.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);
@@ -486,7 +487,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Returns, for each of `features`, the inputs that only sometimes reached it in their reruns,
+    /// Returns, for each of `features`, the inputs that reached it in some of their reruns only,
     /// each with the estimated probability that its next run reaches the feature. The estimate
     /// comes from the few reruns of the input, corrected towards the rate of all these inputs.
     fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {
@@ -509,10 +510,10 @@ impl<'a> Chooser<'a> {
     }
 
     /// Chooses inputs to keep for each of the features `unsteady`, which only some runs reach:
-    /// those that reach it most often, at least 2 and at most 24, until the probability that each
-    /// of them misses it in one run is at most 0.01. Returns the inputs, each with the number of
-    /// features it was chosen for. Of inputs that reach it equally often, one that is kept anyway
-    /// (it is in `chosen`) comes first, then the smaller one.
+    /// those that reach it most often, at least 2 and at most 24, until the probability that all of
+    /// them, run once each, miss it is at most 0.01. Returns the inputs, each with the number of
+    /// features it was chosen for. Of inputs that reach a feature equally often, one that is kept
+    /// anyway (it is in `chosen`) comes first, then the smaller one.
     fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
         let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
         let mut known = self.how_often(unsteady);

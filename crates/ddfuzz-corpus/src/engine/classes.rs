@@ -21,7 +21,7 @@ struct ClassifiedContents {
     found: Vec<(usize, ClassId)>,
     /// Inputs that fail in at least one run.
     failing: Vec<FailingInput>,
-    /// Numbers of inputs whose files can no longer be read, and have no class.
+    /// Numbers of inputs whose files can no longer be read, and which therefore have no class.
     gone: Vec<usize>,
     /// Whether there are inputs for which it cannot be observed how the target reads them.
     hides_reads: bool,
@@ -29,8 +29,8 @@ struct ClassifiedContents {
 
 impl Engine<'_> {
     /// Decides which inputs of a corpus to keep if the target reports no coverage: the smallest
-    /// input of each behaviour class of which the `--onto` corpus contains no input, or every input
-    /// that does not fail if the user wants no subset. Failing inputs are stored in groups.
+    /// input of each behaviour class that has no input in the `--onto` corpus, or every input that
+    /// does not fail if the user wants no subset. Failing inputs are stored in groups.
     pub(super) fn one_of_each_class(
         &self,
         contents: &Contents,
@@ -67,8 +67,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Returns the numbers of the inputs to keep: the smallest input of each behaviour class of
-    /// which the `--onto` corpus contains no input.
+    /// Returns the numbers of the inputs to keep: the smallest input of each behaviour class that
+    /// has no input in the `--onto` corpus.
     fn least_of_new_classes(
         &self,
         contents: &Contents,

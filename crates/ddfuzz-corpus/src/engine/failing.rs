@@ -24,7 +24,7 @@ impl Screen for Notes<'_> {
 impl Engine<'_> {
     /// Stores the failing inputs of a corpus in crash groups. Returns the numbers of the contents
     /// that may be kept, in two lists: those whose first run did not fail, and those whose first
-    /// run failed, but no further run.
+    /// run failed, but whose further runs did not.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,
@@ -82,7 +82,7 @@ impl Engine<'_> {
 
     /// Returns the number of failing contents that are stored in no entry of the output directory.
     /// There are such contents because a group does not store every input that fails, but one for
-    /// each way of failing (minor key).
+    /// each minor key (finer hash of crashes).
     fn unstored(&self, filed: &Quarantine) -> Result<u64, CleanError> {
         let groups = self.group_entries()?;
         let entries = groups.iter().flat_map(|group| &group.entries);

@@ -1,4 +1,4 @@
-//! The steps of a cleanup in their order, its request ([`CleanSettings`]) and its progress
+//! The steps of a cleanup in their order, its settings ([`CleanSettings`]) and its progress
 //! ([`CleanPhase`]).
 
 mod candidates;
@@ -33,11 +33,11 @@ use subset::{KeptSet, Reserve};
 
 pub use own_count::{NewCoverage, OwnFuzzer};
 
-/// State that all steps of one corpus cleanup share: its request, output paths, pool of started
+/// State that all steps of one corpus cleanup share: its settings, output paths, pool of started
 /// targets, and stop flag.
 struct Engine<'a> {
     store: &'a Mutex<Store>,
-    /// Id of the campaign that crashes found by the cleanup are counted for.
+    /// Id of the campaign to which the crashes that the cleanup finds are counted.
     campaign: &'a str,
     cleaning: &'a CleanSettings,
     paths: CleanPaths,
@@ -59,8 +59,8 @@ struct Engine<'a> {
 ///
 /// # Errors
 /// When the target cannot be run, a file cannot be read or written, no file would be kept, or
-/// `stop` turns true. The corpus is unchanged then. The kept files of an earlier cleanup are, too,
-/// unless the error occurs in the final check, after they were replaced.
+/// `stop` turns true. The corpus is unchanged then. The kept files of an earlier cleanup are
+/// unchanged, too, unless the error occurs in the final check, after they were replaced.
 pub fn clean(
     store: &Mutex<Store>,
     campaign: &str,
@@ -253,7 +253,7 @@ const NO_BLOCKS: NotCovered = "no run reaches any of the program's own code behi
                                start another program at once?)";
 
 /// Fails if a run of an uninstrumented program that exited did not report the basic blocks that it
-/// reached, or if all reported none.
+/// reached, or if every run reported that it reached none.
 fn check_blocks(contents: &Contents) -> Result<(), CleanError> {
     let (mut has_exited, mut has_blocks) = (false, false);
     for number in 0..contents.len() {
@@ -277,7 +277,7 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
     }
 }
 
-/// The request of a cleanup: the corpus, the target, limits, and which steps are done.
+/// Settings of a cleanup: the corpus, the target, limits, and which steps are done.
 #[derive(Clone, Debug)]
 pub struct CleanSettings {
     /// The target that the cleanup runs, if possible a build that reports coverage.
@@ -290,8 +290,8 @@ pub struct CleanSettings {
     pub way: Way,
     /// Directories and files of the corpus; they are only read.
     pub corpus: Vec<PathBuf>,
-    /// Path of another corpus that the kept files are added to (`--onto`): only inputs with
-    /// features that it does not reach are kept. `None` if there is none.
+    /// Path of another corpus to which the kept files are to be added (`--onto`): only inputs with
+    /// features that this other corpus does not reach are kept. `None` without the option.
     pub onto: Option<PathBuf>,
     /// Number of worker threads of the cleanup, which run inputs in parallel; it changes no result.
     pub jobs: usize,

@@ -1,5 +1,5 @@
-//! Has the target's own libFuzzer count the coverage of the corpus, and keeps the files that reach
-//! what only libFuzzer counts.
+//! Has the target's own libFuzzer count the coverage of the corpus, and also keeps files that reach
+//! features which only libFuzzer counts, such as a stack depth.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Debug;
@@ -12,40 +12,42 @@ use crate::Features;
 use ddfuzz_campaign::Screen;
 use ddfuzz_store::report::clean::LibFuzzerCoverage;
 
-/// Maximum number of files that the target's own fuzzer (such as libFuzzer) runs. With more files it
-/// is not asked, since it holds all of them in memory.
+/// Maximum number of files that the target's own fuzzer (such as libFuzzer) is asked to run, since
+/// the fuzzer holds all of them in memory. With more files it does not count.
 const MOST: usize = 100_000;
 
-/// The target's own fuzzer, which counts coverage by itself. Its features may differ from ours:
-/// libFuzzer also counts stack depth.
+/// The target's own fuzzer, which counts coverage by itself. Its features may differ from those of
+/// ddfuzz: libFuzzer also counts stack depth.
 pub trait OwnFuzzer: Debug + Send + Sync {
-    /// Returns true if the fuzzer counts nothing but the features of [`Features`]
-    /// and the depth of the stack, and runs report that depth
-    /// ([`Observation::stack_depth`](crate::journal::Observation::stack_depth)).
+    /// Returns true if the fuzzer counts nothing but the features of [`Features`] and the depth of
+    /// the stack, and runs report that depth
+    /// ([`Observation::stack_depth`](crate::journal::Observation::stack_depth)); else false.
     fn counts_stack_depth_only(&self) -> bool;
 
-    /// Lets the fuzzer run `files` once each, in this order and in one process, and returns what
-    /// each of them reaches that no file before it has reached.
+    /// Lets the fuzzer run `files` once each, in this order and in one process, and returns for
+    /// each file the numbers of features and edges that no file before it has reached.
     ///
     /// # Errors
-    /// A message why it could not count; also when `stop` turns true.
+    /// A message why the fuzzer could not count; also when `stop` turns true.
     fn merge(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<NewCoverage>, String>;
 
-    /// Lets the fuzzer run `files` once each, in this order and in one process, and returns the
-    /// numbers of all features that each of them reaches, ascending: first those of counters, then
-    /// that of the depth of the stack. A fuzzer that is too old returns the new features only.
+    /// Lets the fuzzer run `files` once each, in this order and in one process, and returns for
+    /// each file the numbers of all features that it reaches, ascending: first features of hit
+    /// counters, then the feature of its stack depth. A fuzzer that is too old returns the new
+    /// features only.
     ///
     /// # Errors
     /// As [`OwnFuzzer::merge`].
     fn features(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<Vec<u64>>, String>;
 }
 
-/// What a file reaches that no file before it has reached, as the target's own fuzzer counts.
+/// Amount of coverage that a file reaches and no file run before it has reached, as counted by the
+/// target's own fuzzer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewCoverage {
-    /// Number of features that are new.
+    /// Number of features that no file run before has reached.
     pub features: u64,
-    /// Number of edges that are new.
+    /// Number of edges that no file run before has reached.
     pub edges: u64,
 }
 
@@ -53,14 +55,15 @@ pub struct NewCoverage {
 struct Compared {
     /// Coverage of the corpus and the kept files together.
     all: LibFuzzerCoverage,
-    /// Numbers of the inputs of the corpus with which the kept files reach all of it.
+    /// Numbers of the inputs of the corpus that must be added to the kept files to reach all of
+    /// this coverage.
     added: Vec<usize>,
 }
 
 impl Engine<'_> {
-    /// Has the target's own fuzzer count the coverage of the corpus, and also keeps the files that
-    /// the files of `kept` lack to reach as much by this count. Each comparison is made once only:
-    /// where coverage is flaky, each further one would add some files.
+    /// Has the target's own fuzzer count the coverage of the corpus, and adds files to `kept` until
+    /// these reach as much by this count as the corpus. Makes each comparison once only: where
+    /// coverage is flaky, each further one would add some files.
     pub(super) fn count_by_own_fuzzer(
         &self,
         kept: &mut KeptSet,
@@ -100,12 +103,12 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Compares the stack depths of the corpus with those of the kept files, where libFuzzer counts
-    /// nothing else that ddfuzz does not. libFuzzer runs the smallest input of each depth only:
-    /// files of equal depth have the same feature. Inputs in whose first run some code ran that runs
-    /// once per process may have been deeper for it; libFuzzer runs all of them, before and after
-    /// the others. Returns `None` if a depth is unknown, there are too many such inputs, or what
-    /// libFuzzer has counted differs otherwise from what ddfuzz has.
+    /// Compares the stack depths of the corpus with those of the kept files, for a libFuzzer that
+    /// counts nothing but depths in addition to the features of ddfuzz. Of each depth, libFuzzer
+    /// runs only the smallest input. The depth of an input is unsure if its first run reached code
+    /// that runs once per process, which may have made the stack deeper; libFuzzer runs all these
+    /// inputs, both before and after the others. Returns `None` if a depth is unknown, too many are
+    /// unsure, or libFuzzer counts other features (apart from depths) than ddfuzz.
     fn compare_depths(
         &self,
         own_fuzzer: &dyn OwnFuzzer,
@@ -149,8 +152,9 @@ impl Engine<'_> {
         })))
     }
 
-    /// Has the target's own fuzzer merge the inputs `others` into the kept files: those of them are
-    /// added that reach a feature which no file before them has reached.
+    /// Has the target's own fuzzer run the kept files, then the inputs `others`. Returns the
+    /// coverage of all of them, and those of `others` that reach a feature which no file before
+    /// them has reached. `None` if there is no file to run.
     fn merge(
         &self,
         own_fuzzer: &dyn OwnFuzzer,
@@ -184,8 +188,8 @@ impl Engine<'_> {
         })))
     }
 
-    /// Calls `run`, by which the target's own fuzzer runs a number of `files`, and returns what it
-    /// returns. Fails if the user has stopped it.
+    /// Calls `run`, by which the target's own fuzzer runs `files` files, and returns its result, or
+    /// a message if these are too many to ask about. Fails if the user has stopped the cleanup.
     fn ask<T>(
         &self,
         files: usize,
@@ -207,14 +211,15 @@ impl Engine<'_> {
     }
 }
 
-/// If more than one in so many inputs have an unsure stack depth, libFuzzer merges all inputs.
+/// If more than one in this many inputs have an unsure stack depth (it may be greater in their
+/// first run), all inputs are run by libFuzzer, instead of one for each depth.
 const UNSURE_DIVISOR: usize = 4;
 
-/// Inputs of the corpus that together have all of its stack depths.
+/// Inputs of the corpus that together have all stack depths of the corpus.
 struct StackDepths {
-    /// For each depth, the smallest input with it, in the order of depths.
+    /// For each stack depth, in ascending order, the smallest input whose run has this depth.
     of_each: Vec<DepthInput>,
-    /// Inputs that may have been deeper in their first run than they are in others, those of kept
+    /// Inputs whose stack may have been deeper in their first run than in other runs, those of kept
     /// files first.
     unsure: Vec<DepthInput>,
 }
@@ -222,20 +227,23 @@ struct StackDepths {
 /// An input of the corpus that libFuzzer runs for the depth of its stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DepthInput {
-    /// Index among all contents of the corpus.
+    /// Index of the input among all contents of the corpus.
     number: usize,
-    /// Number of features that its first run has reached.
+    /// Number of features that the input's first run has reached.
     features: usize,
-    /// Whether its first run has recorded a depth; if not, libFuzzer has no feature for it.
+    /// Whether the input's first run has recorded a stack depth; if not, libFuzzer has no feature
+    /// for the depth.
     is_deep: bool,
-    /// Whether a kept file has its depth; if the depth is unsure, whether the input is kept.
+    /// Whether a kept file has the stack depth of this input; if the depth is unsure, whether the
+    /// input itself is kept.
     is_kept: bool,
 }
 
-/// Returns, for each of the `inputs` that libFuzzer has run, the number of the feature that stands
-/// for its stack depth, if it has one, given the numbers of all features that libFuzzer has `told` of
-/// it. The first and the last `unsure` inputs are those with an unsure depth. `None` if libFuzzer has
-/// told of other features of the inputs between them than ddfuzz has, beside that of the depth.
+/// Returns, for each of the `inputs`, the number of the libFuzzer feature that stands for its stack
+/// depth (`None` if it has none). `told`: for each input, the numbers of all features that
+/// libFuzzer has reported. The first and the last `unsure` inputs have an unsure depth. Returns
+/// `None` for all if, for any other input, the reported features do not fit those that ddfuzz has
+/// counted.
 fn steps(told: &[Vec<u64>], inputs: &[DepthInput], unsure: usize) -> Option<Vec<Option<u64>>> {
     let sure = unsure..inputs.len() - unsure;
     if sure.is_empty() || told.len() != inputs.len() {
@@ -260,10 +268,10 @@ fn steps(told: &[Vec<u64>], inputs: &[DepthInput], unsure: usize) -> Option<Vec<
 }
 
 impl Reserve<'_> {
-    /// Returns inputs that together have all stack depths of the corpus, of which the files `kept`,
-    /// none of them trimmed, are a part. Inputs whose first run has reached some of the features
-    /// `once` (of code that runs once per process) have an unsure depth. `None` if the depth of any
-    /// input is unknown, or that of too many is unsure.
+    /// Returns inputs that together have all stack depths of the corpus. The files `kept`, which
+    /// must not be trimmed, are a part of the corpus. Inputs whose first run has reached some of
+    /// the features `once` (of code that runs once per process) have an unsure depth. `None` if the
+    /// depth of any input is unknown, or too many depths are unsure.
     fn stack_depths(
         &self,
         kept: &[KeptFile],

@@ -21,14 +21,14 @@ use ddfuzz_store::report::clean::{
     CleanGroup, CleanResult, Distributions, GainedFeature, LostFeature, Step, StepName, UnreadFile,
 };
 
-/// If the final check misses more than one in so many features, flaky coverage does not explain it,
-/// and the cleanup reports the features as missing.
+/// If the final check misses more than one in this many features, flaky coverage does not explain
+/// it, and the cleanup reports the features as missing.
 const MISSING_DIVISOR: usize = 20;
 
 impl Engine<'_> {
     /// Writes the kept files, runs them again as a check, and builds the result of the cleanup.
-    /// Fails with [`CleanError::Empty`] if there are none, unless they are to be added to another
-    /// corpus (`--onto`).
+    /// Fails with [`CleanError::Empty`] if there are no kept files, unless they are to be added to
+    /// another corpus (`--onto`).
     pub(super) fn finish(
         &self,
         mut kept: KeptSet,
@@ -311,8 +311,8 @@ impl FileNames {
     }
 
     /// Returns the name under which the cleanup writes the kept file `path` with the content
-    /// `bytes`: the path below its corpus, or the hash of the content; if another kept file has
-    /// that name, a longer or numbered one.
+    /// `bytes`: the path below its corpus, or the hash of the content. If another kept file has
+    /// this name, returns a longer or numbered one.
     pub fn name(&mut self, path: &Path, bytes: &[u8]) -> PathBuf {
         let hash = hash_of(bytes);
         let plain = match &self.roots {
@@ -376,7 +376,7 @@ pub(super) struct CleanTotals {
     pub hangs: Amount,
     pub ooms: Amount,
     pub flaky: Amount,
-    /// Number of failing contents that no group of the output directory has as an original.
+    /// Number of failing contents that are not stored in any crash group of the output directory.
     pub unstored: u64,
     pub groups: Vec<CleanGroup>,
     pub unread: Vec<UnreadFile>,
@@ -418,7 +418,7 @@ impl CleanTotals {
         self.not_input_files = examples(passed_over).collect();
     }
 
-    /// Counts a file of the corpus as unreadable that was removed or changed during the cleanup.
+    /// Counts as unreadable a file of the corpus that was removed or changed during the cleanup.
     pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
         self.unreadable.add(bytes);
         if self.unread.len() < NAMED {
@@ -439,9 +439,9 @@ impl CleanTotals {
         }
     }
 
-    /// Adds failing inputs to the result that were stored in crash groups (`filed`): counts them by
-    /// kind, and lists their groups with their numbers of inputs. Those of the inputs `failing`
-    /// whose files are gone meanwhile count as unreadable.
+    /// Adds to the result the failing inputs that were stored in crash groups (`filed`): counts
+    /// them by kind, and lists their groups with their numbers of inputs. Inputs of `failing` whose
+    /// files were removed or changed meanwhile count as unreadable.
     pub fn filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
         for input in failing
             .iter()
@@ -476,7 +476,7 @@ impl CleanTotals {
     }
 
     /// Returns true if the result of the cleanup already contains the crash group: one with the
-    /// same kind and major key.
+    /// same kind and major key (hash of the frames that identify the bug).
     pub fn has_group(&self, group: &CleanGroup) -> bool {
         self.groups.iter().any(|known| is_same(known, group))
     }

@@ -28,7 +28,7 @@ impl Engine<'_> {
     /// Chooses inputs that reach all features of the corpus, adds them to `kept`, and trims them;
     /// without a subset, adds every input that does not fail, untrimmed. Returns the numbers of all
     /// inputs that do not fail; `None` if results depend on earlier runs in the same process, so
-    /// that each run needs a separate one.
+    /// that each run needs a separate process.
     pub(super) fn cover(
         &self,
         contents: &mut Contents,
@@ -102,8 +102,8 @@ impl Engine<'_> {
     }
 
     /// Adds the inputs of `choice` to the files of `kept`, each with the reason why it is kept; if
-    /// the user wants no subset, adds all inputs that do not fail. Also records in `kept` the set
-    /// cover and the features of the corpus, and in `totals` the sizes and CPU times of all inputs
+    /// the user wants no subset, adds all inputs that do not fail. Also records the set cover and
+    /// the features of the corpus in `kept`, and in `totals` the sizes and CPU times of all inputs,
     /// and the files that have vanished.
     fn take(
         &self,
@@ -166,8 +166,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Creates the record of a kept file, that of the input with the number `item`: features and
-    /// CPU time are those of its reruns `again`, if there were any, else of its first run. If a
+    /// Creates the record of a kept file from the input with the number `item`. Its features and
+    /// CPU time are those of the reruns `again`, or of the first run if there were no reruns. If a
     /// subset of the corpus is chosen, the record also has the content. Fails if the file was
     /// removed or changed since it was run.
     fn keep(
@@ -193,9 +193,10 @@ impl Engine<'_> {
         Ok(kept)
     }
 
-    /// Trims the kept files in `kept`, whose records then hold the trimmed contents, if the user
-    /// asked for it. Returns the hashes of all contents as they were before a round of trimming;
-    /// crashes of their candidates are known by these. Empty without trimming.
+    /// Trims the kept files in `kept` if the user asked for it; their records then hold the trimmed
+    /// contents. Returns the hashes of all contents that were trimmed, as they were before a round
+    /// of trimming (stored crashes of their candidates refer to these hashes). Empty without
+    /// trimming.
     fn trim(
         &self,
         kept: &mut KeptSet,
@@ -266,7 +267,8 @@ struct Reasons {
     only_here: u64,
     /// Number of features that no other kept file reaches.
     private: u64,
-    /// Features of code that runs once per process which no other kept file is known to reach.
+    /// Number of features that belong to code which runs once per process, and that no other kept
+    /// file is known to reach.
     once_per_process: u64,
     /// Number of flaky features (reached in some runs only) that the file is kept for.
     sometimes: u64,
@@ -326,7 +328,8 @@ pub(super) struct KeptFile {
     pub bytes: Option<Vec<u8>>,
     /// Size of the file before trimming, in bytes.
     pub size_before: u64,
-    /// Path to which this cleanup has written the current content; `None` if it has not.
+    /// Path to which this cleanup has written the current content; `None` if the content is not
+    /// written yet.
     pub written: Option<PathBuf>,
     /// Features that every run of the kept file's current content reached; if it was run once,
     /// those of this run.
@@ -343,11 +346,11 @@ pub(super) struct KeptFile {
     /// The guarantee that trimming gives for the kept file's current content, such as 1-minimal;
     /// `None` if it gives none.
     pub claim: Option<String>,
-    /// The features that the file had to keep in the last round of trimming that could not shorten
-    /// it further; it is not trimmed for the same features again. `None` if there was no such
-    /// round.
+    /// The features that the file had to keep in its last round of trimming, if another round for
+    /// the same features would not shorten it; it is then not trimmed for these features again.
+    /// Else `None`.
     pub settled_for: Option<Features>,
-    /// What runs in the rounds of trimming have shown of the contents that the file had.
+    /// What runs in fresh processes have shown of the file's candidates in all rounds of trimming.
     pub known: Arc<Mutex<KnownRuns>>,
 }
 
@@ -387,8 +390,8 @@ impl KeptFile {
         }
     }
 
-    /// Returns the bytes that the kept file has at present, which trimming may have made fewer; an
-    /// empty slice if they are not held in memory.
+    /// Returns the current content of the kept file, after trimming if it was trimmed; an empty
+    /// slice if the content is not held in memory.
     pub fn text(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }
@@ -408,16 +411,15 @@ pub(super) struct KeptSet {
     /// Number of files that are kept because they are among those that most often reach flaky
     /// features; some may be needed for other features, too.
     pub flaky_files: u64,
-    /// Features that any run of any input reached, of the corpus or the `--onto` corpus.
+    /// Features that any run of any input of the corpus or the `--onto` corpus reached.
     pub seen: Features,
-    /// Features among those that must be reached that belong to code which runs only once in a
-    /// process.
+    /// Those of the features to be reached that belong to code which runs only once in a process.
     pub once_per_process: Features,
-    /// The set cover by which the kept files were chosen; its weight and lower bound are reported.
+    /// The set cover that determined which files are kept; its weight and lower bound are reported.
     /// `None` if no subset is chosen.
     pub cover: Option<Cover>,
-    /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if it was
-    /// not asked.
+    /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if this
+    /// fuzzer was not asked.
     pub own_count: Option<LibFuzzerCounts>,
     /// Name of the journal file that holds the features of the corpus's inputs.
     pub journal: &'static str,
@@ -426,8 +428,9 @@ pub(super) struct KeptSet {
 }
 
 impl KeptSet {
-    /// Returns true if the runs of the cleanup have shown no flaky coverage in the corpus: each input
-    /// has reached the same features in each run, but for those of code that runs once per process.
+    /// Returns true if the runs of the cleanup have shown no flaky coverage in the corpus: each
+    /// input has reached the same features in each run, except those of code that runs once per
+    /// process.
     pub fn is_steady(&self) -> bool {
         let steady = self.universe.as_ref();
         let flaky = steady.map(|steady| self.seen.less(steady).less(&self.covered));
@@ -459,8 +462,8 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// If the kept files, run together at the end, miss a feature, at most this many further inputs
-/// that have reached it are kept.
+/// Maximum number of further inputs that are kept because of one feature that they have reached,
+/// but that the kept files, run together at the end, do not reach.
 const MOST: usize = 8;
 
 /// All inputs of the corpus that do not fail; those that are not kept can be added to the kept
@@ -488,8 +491,8 @@ impl<'a> Reserve<'a> {
         &self.healthy
     }
 
-    /// Returns the numbers of the inputs that are not among the files `kept`, or are there only in
-    /// trimmed form.
+    /// Returns the numbers of the inputs that are not among the files `kept`, or are among them
+    /// only in trimmed form.
     pub fn excluded(&self, kept: &[KeptFile]) -> Vec<usize> {
         let whole: HashSet<ContentId> = (kept.iter().filter(|file| !file.is_trimmed()))
             .filter_map(|file| ContentId::parse(file.size_before, &file.content))
@@ -506,10 +509,10 @@ impl<'a> Reserve<'a> {
         Ok(paths.collect::<Result<_, _>>()?)
     }
 
-    /// Returns inputs that must be added to the files `kept` so that these reach each stack depth
-    /// which the corpus reaches. For each depth that no kept file has, it is the smallest input
-    /// with this depth. A kept file that was trimmed does not count, since its depth may have
-    /// changed. If the depth of any input is unknown, returns all inputs that are not kept.
+    /// Returns the numbers of inputs to add to the files `kept`, so that they reach all stack
+    /// depths of the corpus: for each depth that no kept file has, the smallest input with this
+    /// depth. A kept file that was trimmed does not count, since its depth may have changed. If the
+    /// depth of any input is unknown, returns all inputs that are not kept.
     pub fn of_each_stack_depth(&self, kept: &[KeptFile]) -> Result<Vec<usize>, CleanError> {
         let excluded = self.excluded(kept);
         let (mut features, mut of_excluded) = (Vec::new(), Vec::with_capacity(excluded.len()));

@@ -56,7 +56,7 @@ pub(super) struct TrimRounds<'a> {
     pub steady: Steady<'a>,
     /// Called with each crash that a candidate caused, to store it.
     pub on_slip: OnSlip<'a>,
-    /// Turns true when the user stops the cleanup.
+    /// Flag that turns true when the user stops the cleanup.
     pub stop: &'a AtomicBool,
 }
 
@@ -186,7 +186,7 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Replaces kept files by their trimmed contents, the results `done`. A file is replaced only
+    /// Replaces kept files by their trimmed contents, which `done` holds. A file is replaced only
     /// if the trimmed content is shorter, and reaches the features that the file must keep in each
     /// of several further runs. Returns true if any file was replaced, and false if none was.
     fn take(
@@ -288,8 +288,8 @@ pub(super) struct GroupEntries {
 }
 
 impl GroupEntries {
-    /// Returns true if at least one crash of the group was found by chance, when a file was trimmed
-    /// that is one of `names` (hashes of the files' contents); else false.
+    /// Returns true if at least one crash of the group was found by chance, while a file was
+    /// trimmed whose content has one of the hashes `names`; else false.
     fn is_slip_of(&self, names: &BTreeSet<String>) -> bool {
         let found = self.entries.iter().map(|entry| &entry.crash.found);
         found.flatten().any(|found| match found {
@@ -314,9 +314,10 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Minimizes the crash groups that are not minimized yet. Then adds the groups to `totals`
-    /// whose crashes occurred while the `trimmed` contents were trimmed, in this call or an
-    /// interrupted one, or while such groups were minimized.
+    /// Minimizes the crash groups that are not minimized yet. Then adds to `totals` the groups
+    /// whose crashes occurred while one of the contents `trimmed` was trimmed (in this call or an
+    /// interrupted one), or while one of these groups or of those already in `totals` was
+    /// minimized.
     pub(super) fn take_slips(
         &self,
         trimmed: BTreeSet<String>,
@@ -366,10 +367,10 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// Repeats the crash `slip`, which trimming caused, on the target for which crashes are stored,
-    /// if trimming has run another build of it (one with coverage counters). Returns `slip` with
-    /// the record of the crash on that target; its `crash` is `None` if the input does not crash
-    /// there in each run.
+    /// Repeats the crash `slip` (met while trimming) on the target for which crashes are stored, if
+    /// trimming has run another build of this target (one with coverage counters). Returns `slip`
+    /// with the record of the crash on the target; its `crash` is `None` if the input does not
+    /// crash the target in each run.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

@@ -2,8 +2,9 @@
 //! even after ddfuzz was killed.
 //!
 //! An append-only file of binary records with checksums. The first record identifies the target;
-//! each other one is a run of a content. Everything after the first damaged record is cut off, and
-//! its contents are run again. Memory holds the positions of records; features are read on demand.
+//! each further one describes a run of a content. Everything after the first damaged record is cut
+//! off, and the contents of the lost records are run again. Memory holds the positions of records;
+//! features are read on demand.
 
 mod record;
 
@@ -27,7 +28,7 @@ use record::HEAD;
 pub use ddfuzz_model::files::Position as RecordPosition;
 pub use record::{Observation, RecordHead, encode};
 
-/// If a record waits for longer than this to be synced to the device, the next append syncs the
+/// Time after which a record that is not synced to the device yet makes the next append sync the
 /// journal.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
@@ -40,7 +41,7 @@ pub struct JournalState {
     /// opened.
     pub cut: u64,
     /// Whether the journal's file was replaced by an empty one when it was opened, because it was
-    /// no journal, or belonged to another target or build.
+    /// not a journal, or belonged to another target or build.
     pub replaced: bool,
 }
 
@@ -178,24 +179,24 @@ fn decode_whole(record: &[u8], place: RecordPosition) -> io::Result<(RecordHead,
     Ok((head, seen))
 }
 
-/// Number of bytes of a journal that are read at once where records are read in their order.
+/// Number of bytes of a journal that are read ahead when its records are read in their order.
 const AHEAD: usize = 1 << 16;
 
-/// The part of a journal that was read last. Records that are read in the order in which they were
-/// written take one system call for many of them.
+/// The part of a journal that was read last. If records are read in the order in which they were
+/// written, many of them take one system call.
 #[derive(Debug, Default)]
 struct ReadAhead {
-    /// Offset in the file at which the bytes begin.
+    /// Offset in the journal's file of the first byte that is held in memory.
     at: u64,
     bytes: Vec<u8>,
-    /// Offset in the file at which the record ends that was read last.
+    /// Offset in the journal's file of the end of the record that was read last.
     next: u64,
 }
 
 impl ReadAhead {
-    /// Returns the bytes of the record at `place`. If the record before it was read last, also reads
-    /// what follows, for later calls. What is written once does not change, so what was read ahead
-    /// stays valid.
+    /// Returns the bytes of the record at `place`. If the record before it was read last, also
+    /// reads the bytes that follow, for later calls. They stay valid, since records are never
+    /// changed.
     fn read(&mut self, file: &File, place: RecordPosition) -> io::Result<Cow<'_, [u8]>> {
         let length = place.length as usize;
         let follows = place.at == self.next;
@@ -211,7 +212,8 @@ impl ReadAhead {
         Ok(Cow::Borrowed(&self.bytes[from..from + length]))
     }
 
-    /// Reads from offset `at` of the file at least `length` bytes, and more if there are more.
+    /// Reads at least `length` bytes from offset `at` of the file, and up to 64 KiB if the file has
+    /// more.
     fn fill(&mut self, file: &File, at: u64, length: usize) -> io::Result<()> {
         self.at = at;
         self.bytes.resize(length.max(AHEAD), 0);
@@ -235,8 +237,7 @@ impl ReadAhead {
     }
 }
 
-/// Read-only access to a journal of runs, by which the result of each content's first run can be
-/// looked up.
+/// Read-only access to a journal of runs: looks up what the first run of each content did.
 #[derive(Debug)]
 pub struct JournalView {
     path: PathBuf,
@@ -245,7 +246,8 @@ pub struct JournalView {
 }
 
 impl JournalView {
-    /// Opens the journal at `path` for reading; `None` if the file does not exist or is no journal.
+    /// Opens the journal at `path` for reading; `None` if the file does not exist or is not a
+    /// journal.
     pub fn open(path: &Path) -> Result<Option<JournalView>, FileError> {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -304,7 +306,7 @@ impl JournalIdentity {
 
 /// Name and version of the journal's file format, as written in its first record.
 const NAME: &[u8] = b"ddfuzz clean.journal 1\n";
-/// Number of bytes of a journal that are read at once.
+/// Number of bytes that are read at once when a whole journal is scanned.
 const AT_ONCE: u64 = 1 << 20;
 
 /// Encodes the first record of a journal, which identifies the target.
@@ -319,8 +321,8 @@ fn first_record(identity: &JournalIdentity) -> Vec<u8> {
 }
 
 /// Reads a journal from the start, and calls `each` for each record of a run. Returns the length in
-/// bytes of the part without damage. `None` if the file is no journal, or is the journal of another
-/// target than `identity`.
+/// bytes of the part without damage. `None` if the file is not a journal, or is the journal of
+/// another target than `identity`.
 fn scan(
     file: &File,
     identity: Option<&JournalIdentity>,
@@ -357,7 +359,7 @@ fn scan(
 struct Records<'a> {
     file: &'a File,
     buffer: Vec<u8>,
-    /// Offset in the buffer at which the next record to return starts.
+    /// Offset in the buffer of the start of the next record to return.
     from: usize,
 }
 
@@ -387,7 +389,7 @@ impl Records<'_> {
     }
 
     /// Reads more of the journal's file until the buffer holds at least `count` bytes that were not
-    /// used yet. Returns true if it does, and false if the file ends before.
+    /// used yet. Returns true if the buffer holds so many, and false if the file ends before.
     fn have(&mut self, count: usize) -> io::Result<bool> {
         while self.buffer.len() - self.from < count {
             self.buffer.drain(..self.from);

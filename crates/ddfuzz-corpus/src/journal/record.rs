@@ -226,8 +226,9 @@ pub struct Observation {
     /// Whether triage must decide if the run failed: it ended by a signal or a limit, or with an
     /// exit status that is, or may be, that of a crash.
     pub suspicious: bool,
-    /// CPU time of the run. If it is unknown, the part of a request's wall time that falls to the
-    /// run. It varies from call to call, so no decision may depend on it alone.
+    /// CPU time of the run. If it is unknown: the wall time of the request that asked the target
+    /// for this run, divided by the number of runs in the request. It varies from call to call, so
+    /// no decision may depend on it alone.
     pub time: Duration,
     /// Sum of all coverage counters (modulo 256 each), a measure of the work that does not depend
     /// on the machine; 0 if the run reported no coverage.

@@ -136,7 +136,7 @@ struct RunRound<'a, 'e> {
 
 /// Runs all `inputs` once, in new processes and in an order that depends on `round`, and calls
 /// `each` with the result of each run when it has ended. The results are not recorded in the
-/// journal. Returns false if the user stopped it before all were run.
+/// journal. Returns true if all were run, and false if the user stopped the cleanup before.
 pub fn run_again(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -147,8 +147,8 @@ pub fn run_again(
     run_one_by_one(settings, inputs, order, each)
 }
 
-/// Runs all `inputs` once, each in a separate process, and calls `each` as runs end. Returns false
-/// if the user stopped it before all were run.
+/// Runs all `inputs` once, each in a separate process, and calls `each` as runs end. Returns true
+/// if all were run, and false if the user stopped the cleanup before.
 ///
 /// # Errors
 /// As [`run_again`].
@@ -176,7 +176,8 @@ fn run_one_by_one(
 
 /// Runs the inputs of `order` by several worker threads, each of which takes a range of successive
 /// inputs at a time, and calls `each` with results as runs end. `look` is called ten times a
-/// second, to show the progress. Returns false if the user stopped it before all were run.
+/// second, to show the progress. Returns true if all were run, and false if the user stopped the
+/// cleanup before.
 pub(super) fn run_in_order(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -333,8 +334,9 @@ impl Inputs for SelectedContents<'_> {
 
 impl Contents {
     /// Runs the contents with the indices `numbers` `times` more times, each time in other
-    /// processes and in another order, and returns the results of all their runs, the first
-    /// included. Reruns that are in the journal are not repeated. `None` if the user stopped it.
+    /// processes and in another order, and returns the results of all their runs, including the
+    /// first. Reruns that are in the journal are not repeated. `None` if the user stopped the
+    /// cleanup.
     pub fn repeat(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -367,8 +369,9 @@ impl Contents {
     }
 
     /// Runs the contents `numbers` again, as their rerun with the number `round`, and records these
-    /// runs in the journal; contents whose rerun is in the journal already are left out. Stores in
-    /// `all` why a content could not be read. Returns false if the user stopped it, and else true.
+    /// runs in the journal; contents whose rerun is in the journal already are left out. For a
+    /// content that could not be read, stores the reason in `all`. Returns false if the user
+    /// stopped the cleanup, and else true.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -420,7 +423,7 @@ impl Contents {
 
     /// Runs contents `times` times, at least once, each time in a separate process. Returns for
     /// each the features that every run reached; the empty set if a run may have failed or the file
-    /// could not be read. `None` if the user stopped it.
+    /// could not be read. `None` if the user stopped the cleanup.
     pub fn alone(
         &self,
         settings: &MeasureSettings<'_>,
@@ -447,7 +450,7 @@ impl Contents {
 
     /// Runs each content whose number is in `numbers` once, in this order, in processes that many
     /// contents share. Returns the features of each run: `None` for a run that may have failed, and
-    /// for a file that could not be read; `None` for all if the user stopped it.
+    /// for a file that could not be read; `None` for all if the user stopped the cleanup.
     pub fn together(
         &self,
         settings: &MeasureSettings<'_>,
@@ -458,7 +461,7 @@ impl Contents {
 
     /// Runs each content twice in succession, in processes that many contents share. Returns the
     /// features of each second run; `None` for a run that may have failed, and for a file that
-    /// could not be read. `None` for all if the user stopped it.
+    /// could not be read. `None` for all if the user stopped the cleanup.
     pub fn twice(
         &self,
         settings: &MeasureSettings<'_>,
@@ -471,7 +474,8 @@ impl Contents {
 
     /// Runs contents in the order of `numbers`, up to `per_process` of them in one process. Returns
     /// the features of each run, which the journal does not record; `None` for a run that may have
-    /// failed, and for a file that could not be read. `None` for all if the user stopped it.
+    /// failed, and for a file that could not be read. `None` for all if the user stopped the
+    /// cleanup.
     fn run_unrecorded(
         &self,
         settings: &MeasureSettings<'_>,

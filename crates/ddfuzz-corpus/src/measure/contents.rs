@@ -59,7 +59,7 @@ impl Contents {
     /// of the corpus.
     ///
     /// # Panics
-    /// If no content has this index; so do the other methods that take a `number`.
+    /// If no content has this index. The other methods that take a `number` panic then, too.
     pub fn id(&self, number: usize) -> ContentId {
         self.entries[number].content
     }
@@ -246,8 +246,8 @@ impl ContentIndex {
         }
     }
 
-    /// Excludes the content `number`, whose file could not be read again for its run, and counts
-    /// the file as unreadable or vanished, with the reason `why`.
+    /// Excludes the content `number` from the corpus, because its file could not be read again to
+    /// be run, and counts the file as unreadable or vanished, with the reason `why`.
     fn lose(&mut self, number: usize, why: &NotRead) {
         let entry = self.table.get_mut(number);
         let size = entry.content.size();
@@ -298,8 +298,8 @@ impl ContentCache {
     }
 }
 
-/// Value of a position that is missing: of a content's record in the journal, or of a path in the
-/// temporary file of paths.
+/// Stands for a missing position: a content's record is not in the journal, or its path is not in
+/// the temporary file of paths.
 const NO_POSITION: u64 = u64::MAX;
 
 /// A content with the position of its record in the journal and of its path in the `PathSpool`;
@@ -432,7 +432,7 @@ const AT_ONCE: usize = 64 * 1024;
 /// Number of bytes in which a `PathSpool` stores the length of a path, before the path.
 const LENGTH: usize = 4;
 
-/// Stores paths in an unlinked temporary file, since those of a million files would take much
+/// Stores paths in an unlinked temporary file, since the paths of a million files would take much
 /// memory.
 #[derive(Debug)]
 pub(super) struct PathSpool {

@@ -96,7 +96,7 @@ impl Gathered {
         self.index.tally.oversized.amount().files
     }
 
-    /// Runs each content once that is not in the journal of the output directory, and returns all
+    /// Runs once each content that is not in the journal of the output directory, and returns all
     /// contents with what their runs did.
     pub fn run(
         self,
@@ -230,7 +230,7 @@ impl Inputs for UnknownContents<'_> {
     }
 }
 
-/// A worker thread that reads files takes this many from the listing at a time.
+/// Number of files that a worker thread takes from the listing at a time, to read them.
 const MANY: usize = 128;
 /// Number of bytes of contents that a worker thread reads before it passes them on, either to the
 /// shared index or to the target.
@@ -307,7 +307,7 @@ pub enum NotRead {
     Refused {
         /// Length in bytes of the file that could not be read; 0 if it could not be opened.
         size: u64,
-        /// Why the file could not be read: an error of the system, or it is no regular file.
+        /// Why the file could not be read: an error of the system, or it is not a regular file.
         why: Unread,
     },
 }

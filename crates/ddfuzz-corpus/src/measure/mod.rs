@@ -1,4 +1,4 @@
-//! Measures the contents of a corpus: lists, reads and hashes files, and runs each content once
+//! Measures the contents of a corpus: lists, reads and hashes files, and runs once each content
 //! that is not in the journal.
 //!
 //! [`gather()`] finds the contents, and [`Gathered::run`] runs them and returns [`Contents`].
@@ -25,8 +25,9 @@ pub use runner::Runners;
 
 /// File name, in an output directory, of the journal that records what each input's runs did.
 pub const JOURNAL: &str = "clean.journal";
-/// Reason, as a text for the user, why the coverage of an uninstrumented program is unknown: some
-/// runs end differently when breakpoints, by which coverage is measured, are in the program's code.
+/// Reason, as a text for the user, why the coverage of an uninstrumented program is unknown:
+/// coverage is measured by breakpoints in the program's code, and with these some runs end
+/// differently.
 pub const DIFFERS: NotCovered = "some runs end differently with breakpoints in the program's code";
 
 /// File name, in an output directory, of the journal of runs that each have a separate process.
@@ -41,8 +42,8 @@ pub fn journal_of(freshness: Freshness) -> &'static str {
     }
 }
 
-/// Finds the distinct file contents at the paths `roots`, and runs each once that is not in the
-/// journal of the output directory `out`: [`gather()`] followed by [`Gathered::run`].
+/// Finds the distinct file contents at the paths `roots`, and runs once each content that is not in
+/// the journal of the output directory `out`: [`gather()`] followed by [`Gathered::run`].
 ///
 /// # Errors
 /// As [`gather()`] and [`Gathered::run`].
@@ -69,11 +70,11 @@ pub struct MeasureSettings<'a> {
     /// Greatest length of an input of the corpus, in bytes; longer files are not read.
     pub max_len: u64,
     /// Whether runs get a shorter time limit that adapts to the times of earlier runs. A run that
-    /// exceeds it is repeated with the full limit, and only that run decides whether the input
-    /// hangs.
+    /// exceeds it is repeated with the full limit, and only the repeated run decides whether the
+    /// input hangs.
     pub learn_limit: bool,
-    /// Whether runs may share a process, if the way of execution can. In a separate process a run
-    /// does not depend on earlier runs.
+    /// Whether runs may share a process, if the way of execution permits it. In a separate process
+    /// a run does not depend on earlier runs.
     pub freshness: Freshness,
     /// Whether the basic blocks that an uninstrumented program runs through are used as its
     /// coverage.
@@ -113,7 +114,7 @@ pub struct FileCounts {
     pub unread: Excluded,
     /// Files that were removed after they were listed.
     pub vanished: Excluded,
-    /// Entries of the listed directories that are no inputs, and directories that could not be
+    /// Entries of the listed directories that are not inputs, and directories that could not be
     /// listed.
     pub listing: ListingReport,
 }
@@ -137,7 +138,7 @@ pub struct MeasureProgress {
 }
 
 /// Why listing, reading or running the inputs of a corpus failed. Earlier results are in the
-/// journal. Unreadable files are no error.
+/// journal. Unreadable files are not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// A path of the corpus, as given on the command line, cannot be listed.
@@ -150,8 +151,8 @@ pub enum MeasureError {
     /// determined.
     #[error(transparent)]
     Identity(#[from] CampaignError),
-    /// It is unknown which basic blocks a run of an uninstrumented program reached: with
-    /// breakpoints, by which blocks are found, the run ended differently than without.
+    /// It is unknown which basic blocks a run of an uninstrumented program reached: the blocks are
+    /// found by breakpoints, and with breakpoints the run ended differently than without.
     #[error("{DIFFERS}")]
     LacksCoverage,
     /// The journal of observed runs, or the temporary list of paths, cannot be read or written.

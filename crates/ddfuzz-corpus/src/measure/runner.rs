@@ -1,5 +1,5 @@
-//! Runs contents on a started target, with an adaptive time limit, and repeats runs that were
-//! killed alone in a new process.
+//! Runs contents on a started target, with an adaptive time limit. A run that was killed is
+//! repeated alone in a new process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -21,8 +21,9 @@ pub(super) const MANY: usize = 128;
 /// one, the next request has fewer inputs.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Tells by the end of a run (exit status, signal or limit) whether it may have failed. Whether the
-/// exit statuses of a panic or of a declared crash count is set once for a target.
+/// Tells from the ending of a run (exit status, signal or limit) whether the run may have failed.
+/// Which exit statuses count (that of a panic, one that is declared as a crash) is set once for a
+/// target.
 #[derive(Clone, Copy, Debug)]
 struct CrashSuspicion {
     crash_exit: Option<i32>,
@@ -31,8 +32,8 @@ struct CrashSuspicion {
 }
 
 impl CrashSuspicion {
-    /// Returns what the pool of `settings` knows of the target; without a pool, or in an empty one,
-    /// reads it from the target's program.
+    /// Returns which endings of runs may be failures of the target, as the pool of `settings`
+    /// knows. Without a pool, or if it does not know yet, finds this out from the target's program.
     fn of(settings: &MeasureSettings<'_>) -> Result<CrashSuspicion, ExecError> {
         let pool = settings.runners.map(|pool| &pool.suspicion);
         if let Some(known) = pool.and_then(OnceLock::get) {
@@ -66,7 +67,7 @@ pub struct Runners {
     /// An instance of the target that was started, shares its processes, and has not run anything
     /// for this pool yet; the first runner takes it.
     started: Mutex<Option<Box<dyn Executor>>>,
-    /// Which ends of runs may be crashes; set when the first instance is started.
+    /// Which endings of runs may be crashes; set when the first instance of the target is started.
     suspicion: OnceLock<CrashSuspicion>,
     /// Whether some run in a process shared by many inputs was found to differ from a run of the
     /// same input in a new process.
@@ -192,7 +193,7 @@ impl Runner {
     /// Runs `inputs` from the first on: at most 128, and fewer if requests take long. Calls `each`
     /// with the index and the observation of each run, and returns how many inputs were run.
     /// `ends`: whether the target's process ends after the last of `inputs`. Fails at the first run
-    /// of an uninstrumented program whose coverage is not known.
+    /// of an uninstrumented program for which it is unknown which basic blocks it reached.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
@@ -251,10 +252,10 @@ impl Runner {
     }
 
     /// Decides whether `seen`, what a run of `input` did, can be trusted. If not, repeats the run
-    /// alone in a new process with the full time limit, and returns the result of that. It is not
-    /// trusted if the run was killed in a process shared with earlier runs, or by the adaptive time
-    /// limit. After a crash, the result says how the crash ended even if the repeated run does not
-    /// crash. In all other cases returns `seen`.
+    /// alone in a new process with the full time limit, and returns the result of the repeated run.
+    /// A run is not trusted if it was killed in a process shared with earlier runs, or by the
+    /// adaptive time limit. After a crash, the result says how the crash ended even if the repeated
+    /// run does not crash. In all other cases returns `seen`.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);
@@ -295,8 +296,8 @@ impl Runner {
     }
 }
 
-/// Returns the CPU time of `run`. If the system has not told it, returns `share`: the wall time of
-/// the request divided among its runs.
+/// Returns the CPU time of `run`. If the system has not reported it, returns `share`: the wall time
+/// of the request divided among its runs.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,
@@ -304,8 +305,8 @@ fn seen_time(run: &Run, share: Duration) -> Duration {
     }
 }
 
-/// Number of runs that ended by themselves from which the adaptive time limit is computed, as a
-/// multiple of their mean CPU time.
+/// Number of runs that must have ended by themselves before the adaptive time limit is computed, as
+/// a multiple of their mean CPU time.
 const ENOUGH: u32 = 64;
 
 /// An adaptive time limit, which is derived from earlier runs. A run that exceeds it is repeated
@@ -343,8 +344,9 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Doubles the adaptive limit (the time within which an input is run first), but not beyond the
-    /// full limit. Called when a run exceeded it and, repeated, ended within the full one.
+    /// Doubles the adaptive limit (the time limit of an input's first run), but not beyond the full
+    /// limit. Called when a run has exceeded the adaptive limit, and its repetition has ended
+    /// within the full one.
     pub(super) fn was_hasty(&mut self) {
         let doubled = Limits::with_cpu(self.first.cpu.saturating_mul(2));
         self.first = TimeLimit::from(doubled).at_most(self.full);

@@ -1,5 +1,5 @@
-//! What runs in fresh processes have shown of a file's contents, so that later rounds of trimming
-//! do not repeat them.
+//! What runs in fresh processes have shown of the candidates for one file, so that later rounds of
+//! trimming do not repeat these runs.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ use serde::{Deserialize, Serialize};
 use super::oracle::TrimCondition;
 use crate::{Feature, Features};
 
-/// Of the features that a rejected candidate lacks, at most this many are recorded.
+/// Maximum number of missing features that are recorded for a rejected candidate.
 const MOST_FEATURES: usize = 16;
 /// Maximum number of rejected candidates of one file that are remembered, so that they are not run
 /// again in later rounds of trimming.
 const MOST_CANDIDATES: usize = 4096;
 
-/// What runs in fresh processes have shown of one file's contents in earlier rounds of trimming.
-/// Known are rejected candidates with the reason, and the runs of the last content that met its
-/// condition. The required features may differ from round to round; a candidate is rejected without
-/// a run only if the recorded reason also violates the condition of the present round.
+/// What runs in fresh processes have shown of one file's candidates in earlier rounds of trimming:
+/// why candidates were rejected, and the runs of the last content that met the condition of its
+/// round. The required features may differ from round to round; a candidate is rejected without a
+/// run only if the recorded reason also violates the condition of the present round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownRuns {
     /// Why each rejected candidate was rejected, by the hash of its content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rejected: BTreeMap<String, Rejection>,
-    /// The last content whose runs met the condition of their round, with these runs; `None` if
-    /// there is none.
+    /// Runs of the last content that met the condition of its round of trimming; `None` if no
+    /// content has met one, or a later run of the content did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     met: Option<MetRuns>,
 }
 
 /// Why a candidate for trimming was rejected: its run ended with another exit status than required,
-/// or did not reach required features.
+/// or did not reach all required features.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Rejection {
     /// The run ended with this exit status, while another one is required.
@@ -55,13 +55,13 @@ pub(super) struct MetRuns {
     pub(super) exit: i32,
     /// Features that each of the runs reached.
     pub(super) each_time: Features,
-    /// Features that at least one of the runs reached.
+    /// Features that at least one of the counted runs reached.
     pub(super) ever: Features,
 }
 
 impl KnownRuns {
     /// Returns true if an earlier run of `candidate` in a fresh process shows that it does not meet
-    /// `condition`; false if nothing of that kind is known.
+    /// `condition`; false if no known run shows this.
     pub(super) fn rejects(&self, candidate: &[u8], condition: &TrimCondition) -> bool {
         match self.rejected.get(&name(candidate)) {
             Some(Rejection::Exit(exit)) => *exit != condition.exit,
@@ -137,8 +137,8 @@ impl KnownRuns {
         }
     }
 
-    /// Returns the recorded runs that met their condition, if they are runs of the content `text`
-    /// and there are at least `least` of them; else `None`.
+    /// Returns the recorded runs that met the condition of their round of trimming, if they are
+    /// runs of the content `text` and there are at least `least` of them; else `None`.
     pub(super) fn met(&self, text: &[u8], least: usize) -> Option<&MetRuns> {
         let met = self.met.as_ref().filter(|met| met.count >= least)?;
         (met.content == ContentHash::of(text)).then_some(met)

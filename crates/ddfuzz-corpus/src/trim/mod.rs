@@ -41,11 +41,11 @@ pub struct TrimSettings {
     /// Name of the search algorithm of delta debugging; `None` chooses one for each file by its
     /// content ([`trim_search`](ddfuzz_minimize::trim_search)).
     pub search: Option<String>,
-    /// Most tests (runs of candidates) for one file; `None` is no limit. Results with only this
-    /// budget are reproducible.
+    /// Maximum number of tests (runs of candidates) for one file; `None` is no limit. Results are
+    /// reproducible if there is no limit on time.
     pub budget_tests: Option<u64>,
-    /// Longest time for trimming one file; `None` is no limit. Results with it may vary from call
-    /// to call.
+    /// Longest time for trimming one file; `None` is no limit. With a limit, results may vary from
+    /// call to call.
     pub budget_time: Option<Duration>,
     /// Whether the bytes of all candidates are written into the log.
     pub log_inputs: bool,
@@ -94,8 +94,8 @@ pub struct Trimmed {
     /// Guarantee for the file's content after trimming, such as 1-minimal; [`Claim::BestSoFar`] if
     /// the file was skipped.
     pub claim: Claim,
-    /// How much of the guarantee (such as 1-minimal) is tested: the number of removals that were
-    /// tested, and the number of all that it is about.
+    /// How much of the guarantee (such as 1-minimal) is tested: number of removals of parts of the
+    /// file that were tested, and number of removals that a complete proof has to test.
     pub proved: Proved,
     /// Features that the file after trimming reached in each of several runs in fresh processes.
     pub features: Features,
@@ -152,7 +152,7 @@ pub enum TrimError {
         /// server.
         way: Way,
     },
-    /// A minimization failed or was stopped; see [`TrimError::is_interrupted`].
+    /// Trimming a file by delta debugging failed or was stopped; see [`TrimError::is_interrupted`].
     #[error(transparent)]
     Minimize(#[from] MinimizeError),
     /// A file could not be read or written.

@@ -23,8 +23,8 @@ pub struct RequiredFeatures {
     /// in every run, the file is skipped.
     pub required: Features,
     /// Other features that runs of the trimmed file may reach; `None` allows all. Flaky features
-    /// must be included, or candidates that happen to reach one are rejected. The features of the
-    /// original are always allowed.
+    /// must be included, because otherwise candidates that happen to reach one are rejected. The
+    /// features of the original are always allowed.
     pub allowed: Option<Arc<Features>>,
 }
 
@@ -39,8 +39,8 @@ impl RequiredFeatures {
         }
     }
 
-    /// Makes the requirement that a file reaches the features `kept_for`, for which the cleanup
-    /// keeps it. It may reach any other features.
+    /// Makes the requirement that a file reaches the features `kept_for`, which are the reason why
+    /// the cleanup keeps it. It may reach any other features.
     pub fn worth(kept_for: Features) -> RequiredFeatures {
         RequiredFeatures {
             required: kept_for,
@@ -90,9 +90,9 @@ impl TrimCondition {
         found.has_all(required) && self.wanted.allowed.as_ref().is_none_or(fits)
     }
 
-    /// Returns the outcome of a candidate by the hit counters (modulo 256) of a run that had the
-    /// required exit status: FAIL if the run reached all required features and only allowed ones,
-    /// else PASS.
+    /// Returns the outcome for a candidate whose run had the required exit status and the hit
+    /// counters `counters` (modulo 256): FAIL if the run reached all required features and only
+    /// allowed ones, else PASS.
     pub(super) fn judge(&self, counters: &[u8]) -> Answer {
         // The required features are checked first: they reject most candidates.
         let met = self.wanted.required.are_in(counters)
@@ -141,8 +141,8 @@ impl From<&CoverageRecord> for TrimCondition {
 /// Number of times that an original file is run, in fresh processes, before it is trimmed: all runs
 /// must exit with the same status and reach the required features.
 const ORIGINAL_RUNS: usize = 2;
-/// Before the candidates of an original file are run in a process that they share, the file itself
-/// is run there this many times; the first of these runs only initializes the process.
+/// Number of times that the original file is run in the process that its candidates will share,
+/// before any of them is run; the first of these runs only initializes the process.
 const PREFILTER_RUNS: usize = 4;
 
 /// Maps runs of a target to outcomes, for one file at a time.
@@ -174,7 +174,8 @@ pub struct CoverageOracle {
 /// Which candidates need no run in a fresh process, because a run of the quick executor, whose runs
 /// may share a process, decides them: all, those that lack certain features, or none.
 enum Prefilter {
-    /// The quick executor decides everything, since each of its runs has a separate process.
+    /// The quick executor decides about every candidate, since each of its runs has a separate
+    /// process.
     Whole,
     /// The quick executor rejects candidates that do not reach the contained features; others are
     /// run in a fresh process.
@@ -241,9 +242,9 @@ impl CoverageOracle {
     }
 
     /// Finds out what a smaller candidate must fulfil to replace the file with the content `input`:
-    /// it must reach the required features `wanted`, and end as the original does. Returns this
-    /// condition, or else the reason why the file cannot be trimmed. Runs the original in fresh
-    /// processes, unless enough such runs are known from earlier rounds.
+    /// it must reach the required features `wanted`, and have the exit status of the original.
+    /// Returns this condition, or else the reason why the file cannot be trimmed. Runs the original
+    /// in fresh processes, unless enough such runs are known from earlier rounds.
     pub fn know(
         &mut self,
         input: &[u8],
@@ -302,8 +303,8 @@ impl CoverageOracle {
 
     /// Runs the original `input` by the quick executor, whose runs may share a process, to learn
     /// which of the required features are seen there. A candidate that lacks one of these is then
-    /// rejected without a run in a fresh process. If a run of the original does not end as it
-    /// should, the quick executor decides nothing for this file.
+    /// rejected without a run in a fresh process. If a run of the original has another exit status
+    /// than required, or reports no coverage, the quick executor decides nothing for this file.
     pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
         if matches!(self.prefilter, Prefilter::Whole) {
             return Ok(());
@@ -361,8 +362,8 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// Returns the outcome of a run that did not end with the required exit status, but as `ended`
-    /// says: UNRESOLVED if it crashed or exceeded a limit, else PASS.
+    /// Returns the outcome of a run that did not end with the required exit status; `ended` says
+    /// how it ended: UNRESOLVED if it crashed or exceeded a limit, else PASS.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.classifier.suspects(ended, self.crash_exit) {
@@ -396,7 +397,7 @@ impl CoverageOracle {
     }
 
     /// Runs a candidate by the quick executor, whose runs may share a process. Returns the outcome
-    /// if that run decides it, and `None` if a run in a fresh process must.
+    /// if this run decides it, and `None` if a run in a fresh process must decide.
     fn prefilter(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
         if matches!(self.prefilter, Prefilter::Unusable) {
             return Ok(None);

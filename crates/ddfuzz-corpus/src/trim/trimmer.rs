@@ -24,13 +24,13 @@ use ddfuzz_minimize::{
 use ddfuzz_model::files::{FileError, atomic};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
-/// After trimming, a file is run this many times to find the features that it reaches in every run.
+/// Number of runs of a file after trimming, to find the features that it reaches in every run.
 const STEADY: usize = 3;
 
-/// A function that is called with a crash of a candidate, once for each pair of major and minor key
-/// of a file. The number is the index of the candidate's test in the log of the file (`None` if a
-/// check of the log crashed). If the crash did not occur again, the call has no crash record;
-/// another call with the record may follow.
+/// A function that is called with a crash of a candidate, once per file for each pair of major and
+/// minor key (coarse and fine hash of the crash). The number is the index of the candidate's test
+/// in the log of the file (`None` if a check of the log crashed). If the crash did not occur again,
+/// the call has no crash record; another call with the record may follow.
 pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError>;
 
 /// A file to trim: its content, the features that it must keep, and the folder for the results.
@@ -43,8 +43,8 @@ pub struct ToTrim {
     /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of the file to be
     /// trimmed; no other file may use it.
     pub folder: PathBuf,
-    /// What runs in earlier rounds have shown of the file's contents; trimming adds its own runs.
-    /// Clones of this value share it.
+    /// What runs in earlier rounds have shown of the file's candidates; trimming adds its own runs.
+    /// Clones of this `ToTrim` share this value.
     pub known: Arc<Mutex<KnownRuns>>,
 }
 
@@ -195,8 +195,8 @@ impl Trimmer {
         start
     }
 
-    /// Returns the unchanged content and the result of a file that is not trimmed. `left`: the
-    /// reason. `tests`: the counts of the tests made until then. Runs the file again to find its
+    /// Returns the unchanged content of a file that is not trimmed, with the result. `left`: the
+    /// reason. `tests`: the counts of the tests made so far. Runs the file again to find its
     /// features.
     fn leave(
         &mut self,
@@ -266,7 +266,7 @@ struct TrimRecord {
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,
-    /// What runs have shown of the file's contents, in this round and the ones before.
+    /// What runs have shown of the file's candidates, in this round of trimming and earlier ones.
     #[serde(default)]
     known: KnownRuns,
 }
@@ -294,8 +294,8 @@ pub(super) fn asked(
     Some(ContentHash::of(&text))
 }
 
-/// Reads the stored result of trimming and the known runs from a file's folder. `None` if there is
-/// none, it is damaged, or its hash of all that it depends on is not `asked`.
+/// Reads the stored result of trimming and the known runs from a file's folder. `None` if no result
+/// is stored, it is damaged, or the stored hash of all that it depends on is not `asked`.
 pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<(Trimmed, KnownRuns)> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
     let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;
@@ -308,8 +308,8 @@ pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<(Trimmed, KnownR
     is_valid.then_some((trimmed, record.known))
 }
 
-/// Writes the result of trimming a file into the file's folder, with the known runs of its contents
-/// and the hash `asked` of all that the result depends on.
+/// Writes the result of trimming a file into the file's folder, with what runs have shown of its
+/// candidates (`known`), and the hash `asked` of all that the result depends on.
 pub(super) fn write(
     folder: &Path,
     asked: ContentHash,
@@ -343,10 +343,12 @@ pub(super) fn open(path: &Path, start: StartLine) -> Result<Journal, LogError> {
 
 /// Callbacks and stop flag of trimming many files, which are numbered from 0.
 pub struct TrimWatch<'a> {
-    /// Called with the result of each file, one call at a time, in the order in which files end.
+    /// Called with the result of each file, one call at a time, in the order in which files are
+    /// finished.
     pub on_trimmed: OnTrimmed<'a>,
-    /// Called with each crash of a candidate, one call at a time, and once per (major, minor) key
-    /// of a file. The order depends on the workers; the set of crashes does not.
+    /// Called with each crash of a candidate, one call at a time, and once per file for each pair
+    /// of major and minor key (coarse and fine hash of the crash). The order of calls depends on
+    /// the workers; the set of crashes does not.
     pub on_slip: OnSlipOf<'a>,
     /// Flag of the user's stop: when it turns true, all workers stop, and another call continues
     /// from their logs.
@@ -409,7 +411,7 @@ where
 /// Callback for each trimmed file, with the number of the file and its result.
 pub type OnTrimmed<'a> = &'a mut (dyn FnMut(usize, Trimmed) -> Result<(), CallbackError> + Send);
 /// Callback for a crash of a candidate, with the number of the file that was being trimmed, the
-/// crash, and the index of the candidate's test (`None` for a check).
+/// crash, and the index of the candidate's test (`None` if a check of the file's log crashed).
 pub type OnSlipOf<'a> =
     &'a mut (dyn FnMut(usize, &Slip, Option<u64>) -> Result<(), CallbackError> + Send);
 

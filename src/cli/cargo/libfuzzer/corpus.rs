@@ -126,8 +126,8 @@ impl CorpusCopy {
 
     /// Removes the input `input` from the temporary copy. If no file has exactly this content,
     /// removes all files that begin with it, because with `-max_len` libFuzzer runs only the
-    /// beginning of a longer file. Returns true if this or an earlier call has removed any, and
-    /// false if there was none; always false for the empty input.
+    /// beginning of a longer file. Returns true if this call or an earlier one has removed a file,
+    /// and false if there was none; always false for the empty input.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);

@@ -19,22 +19,22 @@ use crate::exec::without_symbols;
 use crate::files::regular;
 use crate::report::{EndedBy, size};
 
-/// A libFuzzer process that a signal has ended without a failing input is started again at most
-/// this many times.
+/// Maximum number of times in a campaign that a libFuzzer process is started again after a signal
+/// has ended it without a failing input.
 const MAX_KILLED: u32 = 10;
 
-/// The campaign gives up after this many crashes in a row on inputs that cannot be removed from the
-/// corpus.
+/// Number of crashes in a row, on inputs that cannot be removed from the corpus, after which the
+/// campaign gives up.
 const MAX_FUTILE_CRASHES: u32 = 5;
 
-/// When the campaign has stopped, or its time is over, a libFuzzer process is killed if it has not
-/// ended within this wall time.
+/// Maximum wall time for a libFuzzer process to end after the campaign has stopped or its time is
+/// over; then the process is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prefixes of libFuzzer's file names for failing inputs.
 const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
 
-/// Interval at which new inputs are copied from the temporary corpus to the user's.
+/// Interval at which new inputs are copied from the temporary corpus to the user's corpus.
 const WRITE_BACK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the libFuzzer processes of a campaign are started: program, flags, environment, number.
@@ -80,7 +80,7 @@ pub struct LibFuzzers {
     /// Number of times that a libFuzzer process was started again after a signal had ended it
     /// without a failing input.
     killed: u32,
-    /// The first error for which a libFuzzer process was not started again; `None` if there is
+    /// The first error that kept a libFuzzer process from being started again; `None` if there was
     /// none.
     error: Option<CampaignError>,
     /// Exit status of the first libFuzzer process that ended without success, because it found a
@@ -171,7 +171,8 @@ impl LibFuzzers {
         }
     }
 
-    /// Returns true if at least one libFuzzer process was running when that was last checked.
+    /// Returns true if at least one libFuzzer process was running when the processes were last
+    /// checked.
     pub fn is_running(&self) -> bool {
         self.running.iter().any(Option::is_some)
     }
@@ -221,9 +222,9 @@ impl LibFuzzers {
     }
 
     /// Handles the end `end` of the libFuzzer process number `at`. If an input of the corpus has
-    /// crashed it at the start, removes that input from the temporary corpus. Returns the process
-    /// that was started in its place; `None` if none was. Fails if libFuzzer failed without a
-    /// failing input, or crashed at the start too often.
+    /// crashed the process at its start, removes this input from the temporary corpus. Returns the
+    /// process that was started in its place; `None` if none was started. Fails if libFuzzer failed
+    /// without a failing input, or crashed at the start too often.
     fn ended(&mut self, at: usize, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made = self.made.saturating_add(end.said.runs);
         if let Some(left) = self.left.get_mut(at) {
@@ -255,9 +256,9 @@ impl LibFuzzers {
     }
 
     /// Handles the end `end` of the libFuzzer process number `at`, which has written no failing
-    /// input. If a signal ended it, as the system sends one when memory is short, starts it again
-    /// and returns the new process. Returns `None` if it ended with success, or if no process is to
-    /// be started again. In all other cases fails.
+    /// input. If a signal ended the process (the system sends one when memory is short), starts it
+    /// again and returns the new process. Returns `None` if the process ended with success, or if
+    /// no process is to be started again. In all other cases fails.
     fn ended_without_finding(
         &mut self,
         at: usize,

@@ -37,9 +37,9 @@ pub const MAX_LEN: u64 = 256 << 20;
 pub const EXACT_PATH: &str = "exact_artifact_path";
 
 /// Runs a campaign by the libFuzzer that is linked into `program`, the built fuzz target `name` of
-/// the project. It ends when the time or the number of runs is used up, or when the user stops it.
-/// `words`: the user's flags for libFuzzer. Fails if an option is given that only ddfuzz's own
-/// engine has.
+/// the project. The campaign ends when the time or the number of runs is used up, or when the user
+/// stops it. `words`: the user's flags for libFuzzer. Fails if an option is given that only
+/// ddfuzz's own engine has.
 pub fn run(
     mut args: RunArgs,
     project: &Project,
@@ -107,9 +107,9 @@ fn not_by_libfuzzer(args: &RunArgs) -> Option<&'static str> {
     ])
 }
 
-/// Returns the plan by which libFuzzer processes are started, and the corpus directory for new
-/// inputs: the first that the user names, else the project's. The user's own flags in `words`
-/// follow those made of ddfuzz's options, and so take precedence.
+/// Returns the plan for starting libFuzzer processes, and the corpus directory for new inputs: the
+/// first that the user names, else the project's. In the plan, the user's own flags in `words`
+/// follow the flags made of ddfuzz's options, and so take precedence.
 fn plan(
     args: &RunArgs,
     project: &Project,

@@ -17,11 +17,11 @@ use nix::unistd::Pid;
 /// Maximum length of a line of libFuzzer's output, in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// After a libFuzzer process has ended, its remaining output must be read within this wall time.
+/// Maximum wall time for reading the remaining output of a libFuzzer process after its end.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Second words of the lines by which libFuzzer tells, once its corpus is read, how many inputs it
-/// has run.
+/// Second words of the lines in which libFuzzer, after it has read its corpus, prints how many
+/// inputs it has run.
 const STATUS: [&str; 6] = ["INITED", "NEW", "REDUCE", "pulse", "RELOAD", "DONE"];
 
 /// Whether a libFuzzer process shares the terminal of ddfuzz, and whether its output is printed.
@@ -112,7 +112,7 @@ impl Process {
     }
 
     /// Returns the paths of the failing inputs that the libFuzzer process has written since the
-    /// last call, without those where no regular file is.
+    /// last call; leaves out paths at which there is no regular file.
     pub fn written(&self) -> Vec<PathBuf> {
         let mut written = std::mem::take(&mut self.said().written);
         written.retain(|path| path.symlink_metadata().is_ok_and(|facts| facts.is_file()));
@@ -131,9 +131,10 @@ impl Process {
         Ok(Some(End { status, said }))
     }
 
-    /// Waits until everything is read that the libFuzzer process printed before it ended. Another
-    /// process, such as a daemon that a run has started, may hold the pipe open; so the wait ends
-    /// after [`LAST_WORDS`] at the latest.
+    /// Waits until all output is read that the libFuzzer process printed before its end, but at
+    /// most
+    /// [`LAST_WORDS`]: another process, such as a daemon that a run has started, may hold the pipe
+    /// open.
     fn hear_out(&mut self) {
         let began = Instant::now();
         let Some(reader) = self.reader.take() else {
@@ -212,13 +213,13 @@ pub struct FuzzerOutput {
     pub runs: u64,
     /// Whether the libFuzzer process has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
-    /// Path of the failing input that the libFuzzer process has said last that it wrote.
+    /// Path of the failing input that the libFuzzer process wrote last, according to its output.
     pub last_written: Option<PathBuf>,
-    /// Paths of the failing inputs of which the libFuzzer process has printed that it wrote them,
-    /// in this order, since the last call of [`Process::written`].
+    /// Paths of the failing inputs that the libFuzzer process wrote since the last call of
+    /// [`Process::written`], according to its output, oldest first.
     written: Vec<PathBuf>,
-    /// Value of the flag `-artifact_prefix`, by which paths of failing inputs are told from other
-    /// paths in the output.
+    /// Value of the flag `-artifact_prefix`: paths of failing inputs in the output begin with it,
+    /// unless `-exact_artifact_path` sets a path.
     artifact_prefix: Vec<u8>,
     exact_artifact: Option<Vec<u8>>,
     last: VecDeque<String>,

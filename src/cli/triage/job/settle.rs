@@ -1,5 +1,5 @@
-//! The last step of a triage: runs the smallest input of each crash variant several times and
-//! symbolizes its crash.
+//! The last step of a triage: runs the smallest input of each crash variant (pair of major and
+//! minor key, the coarse and fine hash of a crash) several times and symbolizes its crash.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
@@ -17,9 +17,10 @@ use crate::store::{CrashLine, Kind};
 use crate::triage::{Keys, Triager, keys};
 
 /// An input to examine (to run several times, and to symbolize its crash), since it is the smallest
-/// one of a crash variant.
+/// one of a crash variant (pair of major and minor key, the coarse and fine hash of a crash).
 struct SettleTask {
-    /// Index of the crash variant of which the input is the smallest one.
+    /// Index of the crash variant (pair of coarse and fine hash of a crash) of which the input is
+    /// the smallest one.
     variant: usize,
     /// Index of the file with the input to examine.
     at: usize,
@@ -32,13 +33,13 @@ struct SettleTask {
 /// has changed or is gone.
 type SettleResult = Option<(Vec<u8>, Examined)>;
 
-/// For each crash variant (pair of major and minor key), the files whose inputs show it, the
-/// smallest first.
+/// For each crash variant (pair of major and minor key, the coarse and fine hash of a crash), the
+/// files whose inputs show it, the smallest first.
 #[derive(Default)]
 struct SmallestFiles {
-    /// For each variant, by its index: the size in bytes and the index of each of its files,
-    /// smallest first. A file whose input turned out to belong to another variant is removed only
-    /// when it has become the first one.
+    /// For each crash variant (pair of coarse and fine hash of a crash), by its index: the size in
+    /// bytes and the index of each of its files, smallest first. A file whose input turned out to
+    /// belong to another variant is removed only when it has become the first one.
     files: BTreeMap<usize, BinaryHeap<Reverse<(u64, usize)>>>,
 }
 
@@ -51,9 +52,9 @@ impl SmallestFiles {
         all
     }
 
-    /// Puts the file with the index `at` into the list of a crash variant: the one in which its
-    /// input has crashed, as is known now. Returns the index of that variant; `None` if the input
-    /// did not crash.
+    /// Puts the file with the index `at` into the list of a crash variant (pair of coarse and fine
+    /// hash of a crash): the one in which its input has crashed, according to `progress`. Returns
+    /// the index of that variant; `None` if the input did not crash.
     fn add(&mut self, progress: &TriageState, at: usize) -> Option<usize> {
         let (_, outcome) = progress.outcomes.outcome(&progress.states[at])?;
         let files = self.files.entry(outcome.variant?).or_default();
@@ -62,8 +63,8 @@ impl SmallestFiles {
     }
 
     /// Returns the index of the smallest file of the crash variant with the index `variant`; `None`
-    /// if it has no file left. Takes files whose inputs belong to another variant by now off the
-    /// variant's list.
+    /// if the variant has no file any more. First removes files from the variant's list whose
+    /// inputs, as is known now, belong to another variant.
     fn least(&mut self, progress: &TriageState, variant: usize) -> Option<usize> {
         let files = self.files.get_mut(&variant)?;
         while let Some(Reverse((_, at))) = files.peek() {
@@ -78,10 +79,11 @@ impl SmallestFiles {
 }
 
 impl TriageJob<'_> {
-    /// Replaces the stored crash of each pair of major and minor key by the crash of the smallest
-    /// input with this pair, so that the result does not depend on which worker thread was first.
-    /// If that input turns out to be flaky or to cause another crash, it is recorded under what it
-    /// shows now, and the next larger input with the pair is examined.
+    /// Replaces the stored crash of each crash variant (pair of major and minor key, the coarse and
+    /// fine hash of a crash) by the crash of the smallest input of this variant, so that the result
+    /// does not depend on which worker thread was first. If that input turns out to be flaky or to
+    /// cause another crash, it is recorded under what it shows now, and the next larger input of
+    /// the variant is examined.
     pub(super) fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut files = SmallestFiles::of(progress);
         let mut open: BTreeSet<usize> = files.files.keys().copied().collect();
@@ -115,9 +117,9 @@ impl TriageJob<'_> {
     }
 
     /// Examines the inputs of all `tasks` by worker threads, and returns the results by the index
-    /// of the task. If the user stops the triage, results of the tasks that are left are missing.
-    /// `triagers`: triagers that were started before and are idle; workers take them and put them
-    /// back.
+    /// of the task. If the user stops the triage, the results of tasks that were not done are
+    /// missing. `triagers`: triagers that were started before and are idle; workers take them and
+    /// put them back.
     fn examine_all(
         &self,
         tasks: &[SettleTask],
@@ -163,8 +165,8 @@ impl TriageJob<'_> {
 }
 
 /// Returns the task of examining the file with the index `at`, the smallest one of the crash
-/// variant with the index `variant`. `None` if the crash of that input is stored already, or if the
-/// variant is flaky.
+/// variant (pair of coarse and fine hash of a crash) with the index `variant`. `None` if the crash
+/// of its input is stored already, or if the variant is flaky.
 fn task_of(progress: &mut TriageState, variant: usize, at: usize) -> Option<SettleTask> {
     let (input, _) = progress.outcomes.outcome(&progress.states[at])?;
     let directory = progress.directory.as_ref();
@@ -183,10 +185,10 @@ fn task_of(progress: &mut TriageState, variant: usize, at: usize) -> Option<Sett
     })
 }
 
-/// Runs an input several times that has crashed in an earlier run, with the keys and the class of
-/// `known`, and symbolizes its crash. If it does not crash now, the earlier run still counts, and
-/// the crash is flaky. `leaks`: whether to look for memory leaks; if `known` is a leak, that is
-/// done in any case.
+/// Runs an input, which crashed in an earlier run with the keys and the class of `known`, several
+/// times, and symbolizes its crash. If it does not crash now, the earlier run still counts, and the
+/// crash is flaky. `leaks`: whether to look for memory leaks; if `known` is a leak, this is done in
+/// any case.
 fn examined_again(
     triager: &mut Triager,
     input: &[u8],

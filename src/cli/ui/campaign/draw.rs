@@ -52,8 +52,8 @@ pub(super) fn spread(
     Line::from(left)
 }
 
-/// Creates a line with a horizontal rule of `width` columns, interrupted by a title unless that is
-/// empty.
+/// Creates a line with a horizontal rule of `width` columns, interrupted by `title` unless the
+/// title is empty.
 pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'static> {
     let faint = model.palette.faint();
     let title = match title {
@@ -69,7 +69,7 @@ pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'stat
 }
 
 /// Creates the line at the bottom of the screen that explains keys. `keys`: pairs of a key and what
-/// it does; those that do not fit are left out.
+/// it does; pairs that do not fit into `width` columns are left out.
 pub(super) fn keys(model: &ScreenModel, keys: &[(&str, &str)], width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;

@@ -342,7 +342,7 @@ impl Log {
     /// once. A file that has become shorter is read again from the beginning.
     ///
     /// # Errors
-    /// When the file cannot be read; a missing file is no error.
+    /// When the file cannot be read; a missing file is not an error.
     pub fn read(&mut self, path: &Path) -> io::Result<()> {
         let mut file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

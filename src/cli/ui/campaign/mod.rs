@@ -49,7 +49,7 @@ pub struct FullScreen {
     looked: Option<Instant>,
     drawn: Option<Instant>,
     read: Option<Instant>,
-    /// How often the output directory was read; the number determines which crash group is read
+    /// Number of times that the output directory was read; it determines which crash group is read
     /// next.
     turn: usize,
 }
@@ -136,8 +136,9 @@ impl FullScreen {
     }
 
     /// Reads new data of one crash group from the output directory; only of one, because the
-    /// campaign waits meanwhile. Every second call reads the group whose page is shown, or, if none
-    /// is, the next group that is not minimized. The other calls read all groups in turn.
+    /// campaign waits meanwhile. Every second call reads the group whose page is shown, or, if no
+    /// page of a group is shown, the next group that is not minimized. The other calls read all
+    /// groups in turn.
     fn read_files(&mut self) {
         if let Some(id) = self.model.opened().and_then(|group| group.entry.clone()) {
             self.model.detail().read(&self.reader, &id);

@@ -80,8 +80,8 @@ pub enum Page {
     Group {
         /// Tab that is shown on the page of the crash group.
         tab: Tab,
-        /// Number of lines by which the tab's text is scrolled: down from its first line, or in the
-        /// minimization log up from its last.
+        /// Number of lines by which the tab's text is scrolled: down from its first line, or, in
+        /// the tab of the minimization log, up from its last line.
         scroll: usize,
     },
 }
@@ -129,8 +129,8 @@ impl ScreenModel {
         }
     }
 
-    /// Sets the time since the campaign began to `elapsed`; a time that is earlier than the present
-    /// one is ignored.
+    /// Sets the time since the campaign began to `elapsed`; ignores a time that is earlier than the
+    /// one set last.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
@@ -143,8 +143,8 @@ impl ScreenModel {
         self.progress = Some(*progress);
     }
 
-    /// Adds a crash group, or updates it if it is there, and adds nothing to the list of events.
-    /// For groups that were found before this call of ddfuzz, or that are read again.
+    /// Adds a crash group, or updates it if it was added before, and adds nothing to the list of
+    /// events. Used for groups that were found before this call of ddfuzz, or that are read again.
     pub fn known(&mut self, view: &GroupView) {
         self.put(Group::of(view));
     }
@@ -160,7 +160,7 @@ impl ScreenModel {
         self.put(group);
     }
 
-    /// Updates a crash group whose minimization has ended, and adds that to the list of events.
+    /// Updates a crash group whose minimization has ended, and adds an event about it.
     pub fn minimized(&mut self, view: &GroupView) {
         let group = Group::of(view);
         if view.kind == Kind::Flaky {
@@ -181,8 +181,8 @@ impl ScreenModel {
         self.tell(text, true);
     }
 
-    /// Marks the campaign as ending, and adds that to the list of events; called when the user has
-    /// asked to end it.
+    /// Marks the campaign as ending, and adds an event about it; called when the user has asked to
+    /// end the campaign.
     pub fn stop(&mut self) {
         if !self.stopping {
             self.stopping = true;
@@ -190,7 +190,7 @@ impl ScreenModel {
         }
     }
 
-    /// Returns what was read from the files (such as the log) of the group whose page is shown.
+    /// Returns the data read from the files (such as the log) of the group whose page is shown.
     pub fn detail(&mut self) -> &mut Detail {
         &mut self.detail
     }
@@ -402,10 +402,10 @@ pub struct Group {
     /// has finished.
     pub tests: Option<u64>,
     /// What the group's finished minimization claims, in a word such as `1-minimal`; `None` before
-    /// it has finished.
+    /// the minimization has finished.
     pub claim: Option<String>,
-    /// A sentence about the minimization of the group: what its result is claimed to be, or how far
-    /// it has come.
+    /// A sentence about the minimization of the group: what its result is claimed to be, or how
+    /// small the input has become so far.
     pub sentence: String,
     /// Path of the file with the smallest known input that shows the group's crash.
     pub file: String,
@@ -443,8 +443,8 @@ impl Group {
         }
     }
 
-    /// Returns true if both are the same crash group, by kind and key; their other data may differ.
-    /// Else false.
+    /// Returns true if `self` and `other` are the same crash group, by kind and key; their other
+    /// data may differ. Else false.
     pub fn is(&self, other: &Group) -> bool {
         self.kind == other.kind && self.key == other.key
     }
@@ -531,8 +531,8 @@ impl Default for History {
 
 impl History {
     /// Adds the current progress to the samples of the last seconds, and if the sampling interval
-    /// has passed, also to those of the whole campaign. Ignores it if it is of an earlier time than
-    /// the last sample, or follows that too soon.
+    /// has passed, also to those of the whole campaign. Ignores progress that is earlier than the
+    /// last sample, or that follows it too soon.
     pub fn add(&mut self, progress: &Progress) {
         let sample = Sample::of(progress);
         if self.recent.back().is_some_and(|last| {
@@ -569,8 +569,8 @@ impl History {
         rate(first, last)
     }
 
-    /// Returns the number of samples of the campaign's progress (time and runs) that are stored now;
-    /// fewer than were added, once samples were dropped.
+    /// Returns the number of samples of the campaign's progress (time and runs) that are stored at
+    /// present; it is less than the number of samples added, if some were dropped.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
@@ -638,8 +638,8 @@ fn rate(first: &Sample, last: &Sample) -> Option<f64> {
 }
 
 /// Returns the y at `x` of the line that connects `points` (pairs of x and y, sorted by x) by
-/// straight pieces. Before the first and after the last point, returns that point's y; 0 without
-/// points.
+/// straight pieces. Before the first point and after the last one, returns the y of that point; 0
+/// without points.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let behind = points.partition_point(|(at, _)| *at < x);
     match (points.get(behind.wrapping_sub(1)), points.get(behind)) {

@@ -18,8 +18,8 @@ const LABEL_WIDTH: usize = 10;
 const SPARK_WIDTHS: (usize, usize) = (8, 40);
 /// Number of rows of each chart of the overview, on tall terminals.
 const CHART_ROWS: usize = 6;
-/// Minimum heights of the terminal, in rows: the overview shows charts from the first one on, and
-/// the list of last events from the second one on.
+/// Minimum heights of the terminal, in rows: the first is that for charts on the overview, the
+/// second that for the list of last events.
 const MIN_HEIGHTS: (usize, usize) = (36, 12);
 
 /// Draws the overview page of the full screen as lines of text.

@@ -33,8 +33,8 @@ const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 /// True while the terminal shows ddfuzz's full screen, so that the terminal must be restored when
 /// ddfuzz ends.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// The terminal's descriptor, and the modes that it had before ddfuzz changed them;
-/// [`restore_terminal`] sets these again.
+/// The terminal's descriptor, and the modes that the terminal had before ddfuzz changed them;
+/// [`restore_terminal`] sets these modes again.
 static SAVED_MODES: OnceLock<(RawFd, libc::termios)> = OnceLock::new();
 static HOOK: Once = Once::new();
 
@@ -47,7 +47,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Takes over the terminal of stderr for the full screen. `None` if that is impossible: stderr
-    /// is no terminal, TERM is `dumb`, the size is unknown, or ddfuzz runs in the background.
+    /// is not a terminal, TERM is `dumb`, the size is unknown, or ddfuzz runs in the background.
     pub fn take() -> io::Result<Option<Terminal>> {
         let stderr = io::stderr();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
@@ -115,7 +115,7 @@ impl Terminal {
     }
 
     /// Restores the terminal and suspends the process group, as Ctrl-Z does; when the user resumes
-    /// it, shows the full screen again.
+    /// the process group, shows the full screen again.
     pub fn suspend(&mut self) -> io::Result<()> {
         restore_terminal();
         // As Ctrl-Z does: whoever waits for the group sees it stop.
