@@ -32,9 +32,9 @@ const REFUSED: usize = 4;
 ///
 /// The reproducers of each group are run, and the original inputs if no reproducer fails any more.
 /// A crash that this build cannot show (a report of AddressSanitizer in a build without it) is not
-/// called fixed. In the output directory only the list of checks (checks.jsonl) is written, for
-/// `ddfuzz show`; by it a group that comes back is recognized, if the program is in a git
-/// repository.
+/// called fixed. In the output directory only the list of checks (checks.jsonl) is written. `ddfuzz
+/// show` reads it; if the program is in a git repository, it also tells which fixed groups have
+/// come back.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
