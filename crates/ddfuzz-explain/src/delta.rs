@@ -318,8 +318,7 @@ impl<'a> Differences<'a> {
     }
 
     /// Returns true if the pointers `passing` and `failing` of the two states lead to the same
-    /// place: the same offset in matched objects, or the same address if neither object has a
-    /// match.
+    /// place: the same offset in matched objects, or the same address if neither has a match.
     fn same_target(&self, passing: u64, failing: u64) -> bool {
         match (self.passing.resolve(passing), self.failing.resolve(failing)) {
             (Some((one, at)), Some((other, offset))) => match self.matching.failing(one) {
