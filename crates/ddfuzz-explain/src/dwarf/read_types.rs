@@ -621,7 +621,7 @@ impl Reader<'_> {
     }
 
     /// Returns a text for the type of `entry`: its name, after the names of all typedefs and a `*`
-    /// for each nameless type (pointer or array) that lead to it; at most [`MOST_NAMED`] of these
+    /// for each nameless type (pointer or array) that lead to it; at most `MOST_NAMED` of these
     /// are followed. Names of typedefs alone do not suffice: `pointer` has another meaning in each
     /// instance of a template.
     fn name_of_type(&self, entry: &Entry) -> Result<String, gimli::Error> {
