@@ -533,8 +533,7 @@ impl Process {
     }
 
     /// Returns `result` from a function that the process has just entered, without running it;
-    /// `registers` are the registers at its entry. Does nothing if the return address cannot be
-    /// read.
+    /// `registers` are those at its entry. Does nothing if the return address cannot be read.
     ///
     /// # Errors
     /// When the process is gone.
