@@ -23,13 +23,20 @@ const TELLING: usize = 3;
 const MOST: usize = NAMED + CONDITIONS;
 
 /// Adds to the statements `found` those at which a change averts the failure, and returns all, each
-/// once, the most suspect first. The best mutant stands before `found`, unless a run has tested the
-/// first of `found`, or the mutant changes `main`: most programs read their input there, so a
-/// change may only make them read another input. Other mutants follow the first of `found`. Without
-/// mutants, up to [`CONDITIONS`] conditions that let the run still reach the failing statement
-/// stand there instead. Up to [`MOST`] statements, a condition that makes the run reach it less
-/// often is added, and the statement that tells failing runs from others; up to [`NAMED`],
-/// statements that wrote confirmed variables of the chain. Further mutants come last.
+/// once, the most suspect first:
+///
+/// - the best mutant, unless a run has tested the first of `found`, or the mutant changes `main`:
+///   most programs read their input there, so a change may only make them read another input,
+/// - the first of `found`,
+/// - other mutants or, if there are none at all, up to [`CONDITIONS`] conditions after which the
+///   run
+///   still reaches the failing statement,
+/// - the rest of `found`,
+/// - while there are fewer than [`MOST`]: a condition after which the run reaches the failing
+///   statement
+///   less often, and the statement that tells failing runs from others,
+/// - while there are fewer than [`NAMED`]: statements that wrote confirmed variables of the chain,
+/// - further mutants.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =

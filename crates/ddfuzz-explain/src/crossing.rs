@@ -340,8 +340,9 @@ mod tests {
     use super::*;
     use crate::types::{Encoding, Field};
 
-    /// A graph with a variable `r` at 0x1000: a record of the field `name` (8 characters), the
-    /// number `id`, and the table `sums` of three numbers; and a graph of four such records.
+    /// Test helper: returns the types, a graph with a variable `r` at 0x1000 (a record of the field
+    /// `name`, 8 characters, the number `id`, and the table `sums` of three numbers), and a graph
+    /// with four such records.
     fn graphs() -> (Types, Graph, Graph) {
         let mut types = Types::default();
         let char = types.add("char", 1, Shape::Base(Encoding::Char));

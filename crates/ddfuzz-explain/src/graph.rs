@@ -85,7 +85,8 @@ pub struct Object {
     pub bytes: Vec<u8>,
     /// The atomic values in the object, ascending by offset.
     pub leaves: Vec<Leaf>,
-    /// Name of the variable, register or raw block; empty for blocks that pointers lead to.
+    /// Name of the variable, register, or block that no pointer leads to; empty for blocks that
+    /// pointers lead to.
     pub name: String,
     /// Function of a local variable; empty for other objects.
     pub function: String,

@@ -344,10 +344,11 @@ pub struct OverrunRecord {
     pub written: u64,
     /// Number of written bytes outside of the variable in which the write should have stayed.
     pub beyond: u64,
-    /// Names of the variables at these outside bytes, three at most; empty if there are none.
+    /// Names of the variables that have the bytes counted by `beyond`, three at most; empty if
+    /// there are none.
     pub into: Vec<String>,
-    /// Whether the failing run does not fail at all when these bytes keep their values; else it fails
-    /// in another way then.
+    /// Whether the failing run does not fail when the bytes counted by `beyond` keep their values;
+    /// false if it then fails in another way.
     pub is_averted: bool,
     /// Whether the passing run executes the statement and stays within the bounds of such a variable
     /// there; or, if that is not known, whether the failing run does so at another time.

@@ -47,8 +47,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the mutants that do what `mutant` does in the calls from one place only, and avert
-    /// the failure, with their ends.
+    /// Returns the mutants that do what `mutant` does, but only in the calls from one place, and
+    /// that avert the failure, with the ends of their runs.
     fn narrowed(
         &mut self,
         stand: &mut Stand,

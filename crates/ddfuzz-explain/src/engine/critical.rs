@@ -18,8 +18,7 @@ const ROUND_OF_TESTS: usize = 60;
 /// runs, forks are made that decide one condition the other way.
 const ROUNDS: usize = 5;
 /// Largest number of jumps that, when they go the other way, keep the run from ending in time.
-/// After so many, the search for conditions ends, because each of these runs costs a whole time
-/// limit.
+/// After so many, the search for conditions ends, because each such run costs a whole time limit.
 const HANGING: usize = 8;
 
 /// A condition of the failing run that averts the failure when it is decided the other way, found

@@ -77,7 +77,7 @@ impl Criterion {
         }
     }
 
-    /// Returns true if a run with this end fails as the failing run does.
+    /// Returns true if a run that ended as `ending` says fails as the failing run does.
     pub fn fails(&self, ending: &Ending) -> bool {
         match self {
             Criterion::Crash(key) => ending

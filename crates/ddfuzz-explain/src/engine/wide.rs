@@ -178,8 +178,9 @@ impl Wide {
         Some((at, if is_added { before + by } else { before - by }))
     }
 
-    /// Returns the number in the place at the address `at`: the one that did not fit, unless
-    /// something else was written to the place since. `None` if the memory cannot be read.
+    /// Returns the number in the place at the address `at`: the whole number, if one that does not
+    /// fit was stored there and nothing else was written since. `None` if the memory cannot be
+    /// read.
     fn read(&self, at: u64, process: &mut Process, kept: &Kept) -> Option<i64> {
         let mut word = [0; 8];
         let bytes = process.bytes(at, self.size);

@@ -439,7 +439,7 @@ fn is_readable(facts: &std::fs::Metadata, details: &str) -> bool {
     flags.is_none_or(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY)
 }
 
-/// Sets the processor's watchpoints to some memory.
+/// Sets the processor's watchpoints to the memory `watched`, as far as they suffice.
 ///
 /// # Errors
 /// [`Unsupported::Unwatchable`] for memory that no process can have.
