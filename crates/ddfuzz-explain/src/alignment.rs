@@ -8,16 +8,17 @@ use crate::engine::run::{MOST_HITS, MOST_POINTS};
 use crate::engine::{Point, Side};
 
 /// A pair of corresponding points of the passing and the failing run: executions of the same
-/// statement with the same stack. One run may have executed the statement more often before.
+/// statement with the same stack. The runs may have executed the statement different numbers of
+/// times before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matched {
     /// The point as the passing run reaches it: statement, number of arrivals, and stack.
     pub in_passing: Point,
     /// The point as the failing run reaches it: statement, number of arrivals, and stack.
     pub in_failing: Point,
-    /// Index of the point among all points of the passing run.
+    /// Index of the point (execution of a statement) among all recorded points of the passing run.
     pub passing: usize,
-    /// Index of the point among all points of the failing run.
+    /// Index of the point (execution of a statement) among all recorded points of the failing run.
     pub failing: usize,
 }
 
@@ -37,9 +38,10 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
 }
 
 /// Finds where two runs part before the point with the index `index` of the run `side`: returns the
-/// last pair of `matched` (points that both runs share) before it. `None` if the point is shared
-/// itself, if no shared point comes before it, if both runs execute the same statement next, or if
-/// a recording is cut off, so that it may lack a shared point.
+/// last of the pairs `matched` (points that both runs share) that comes before it. `None` if the
+/// point is shared itself, if no shared point comes before it, if both runs execute the same
+/// statement right after the last pair, or if a recording is cut off, so that a shared point may be
+/// missing.
 pub fn parting(
     matched: &[Matched],
     [passing, failing]: [&[Point]; 2],
@@ -69,8 +71,8 @@ pub fn parting(
 
 /// Pairs equal elements of two sequences, and returns the pairs of indices, ascending in both. The
 /// common beginning is paired one by one. In the rest, the n-th occurrence of an element is paired
-/// with its n-th in the other sequence, counted from the front or from the back, as far as the
-/// order allows. Each gap between two pairs is then treated in the same way.
+/// with its n-th occurrence in the other sequence, counted from the front or from the back, as far
+/// as the order allows. Each gap between two pairs is then treated in the same way.
 fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut gaps = vec![(0..one.len(), 0..other.len())];

@@ -5,9 +5,9 @@
 use crate::report::{Explanation, FrameRecord, MutantRecord, SuspectRecord, TellingRecord};
 use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
-/// The list of statements at which to look first gets at most this many conditions that avert the
-/// failure: decided the other way, the run does not fail, though it still reaches the failing
-/// statement.
+/// Largest number of conditions that avert the failure in the list of statements at which to look
+/// first: when the condition is decided the other way, the run does not fail, but still reaches the
+/// failing statement.
 const CONDITIONS: usize = 2;
 /// Text about a condition: when it is decided the other way, the run does not fail.
 const CRITICAL: &str = "decided otherwise, the run does not fail";
@@ -15,21 +15,28 @@ const CRITICAL: &str = "decided otherwise, the run does not fail";
 /// reaches the failing statement less often.
 const GUARD: &str =
     "decided otherwise, the run does not fail, and comes to the failing statement less often";
-/// Maximum number of mutants that are named among the statements at which to look first; more only
-/// where there is room behind all others.
+/// Largest number of mutants (programs with one changed instruction) that are named near the front
+/// of the list of statements at which to look first; further mutants only fill up its end.
 const TELLING: usize = 3;
 /// Maximum length of the complete list of statements at which to look first: those found before,
 /// mutants and conditions together.
 const MOST: usize = NAMED + CONDITIONS;
 
 /// Adds to the statements `found` those at which a change averts the failure, and returns all, each
-/// once, those to look at first in front. The best mutant stands before `found`, unless a run has
-/// tested the first of `found`, or it is in `main`, where programs mostly read their input: changed
-/// there, they read another one. Other mutants follow the first of `found`. Without mutants, up to
-/// [`CONDITIONS`] conditions of the run stand there instead, with which the failing statement is
-/// still reached. While there are fewer than [`MOST`], a condition is added with which it is reached
-/// less often, and the statement that tells failing runs from others; while there are fewer than
-/// [`NAMED`], statements that wrote confirmed variables of the chain. Further mutants come last.
+/// once, the most suspect first:
+///
+/// - the best mutant, unless a run has tested the first of `found`, or the mutant changes `main`:
+///   most programs read their input there, so a change may only make them read another input,
+/// - the first of `found`,
+/// - other mutants or, if there are none at all, up to [`CONDITIONS`] conditions after which the
+///   run
+///   still reaches the failing statement,
+/// - the rest of `found`,
+/// - while there are fewer than [`MOST`]: a condition after which the run reaches the failing
+///   statement
+///   less often, and the statement that tells failing runs from others,
+/// - while there are fewer than [`NAMED`]: statements that wrote confirmed variables of the chain,
+/// - further mutants.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
@@ -87,12 +94,14 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     all.found
 }
 
-/// Returns the statement that the mutant `it` changes, and the call in which alone it does.
+/// Returns the statement that the mutant `it` changes, and the calls around it if the mutant
+/// changes the statement only when it is called from there.
 fn calls_of(it: &MutantRecord) -> Vec<FrameRecord> {
     [std::slice::from_ref(&it.place), &it.calls].concat()
 }
 
-/// Returns what a report says of the mutant `it`: its change, and how other runs end with it.
+/// Returns what a report says of the mutant `it`: its change, and how it changes the ends of other
+/// runs.
 fn why_averting(it: &MutantRecord) -> String {
     let MutantRecord { change, alike, .. } = it;
     let others = match it.passing {
@@ -107,7 +116,7 @@ fn why_averting(it: &MutantRecord) -> String {
 }
 
 /// Adds `telling`, the statement that best tells failing runs from others, to the suspects `all`,
-/// unless they are [`MOST`] already.
+/// unless there are [`MOST`] of them already.
 fn add_telling(all: &mut Suspects, telling: &TellingRecord) {
     if all.found.len() < MOST {
         let (failing, passing, others) = (telling.failing, telling.passing, telling.others);

@@ -1,5 +1,5 @@
-//! Differences between two states in their heap blocks: a block that only one of them has, or a
-//! word of the allocator between two blocks.
+//! Differences between two program states in their heap blocks: a block that only one of the states
+//! has, or a size field of the allocator between two blocks.
 
 use crate::delta::{Change, Delta, Differences, Identity, one, show_pointer};
 use crate::graph::{Graph, Header, LeafKind, ObjectId, Place};
@@ -38,9 +38,9 @@ impl PointerIn<'_> {
 }
 
 impl<'a> Differences<'a> {
-    /// Returns the difference about the memory block `id`, which only one of the two states has:
-    /// applied, it creates the block in the passing state if `is_created`, else it deletes the
-    /// block there.
+    /// Returns the difference about the memory block `id`, which only one of the two states has. To
+    /// apply the difference is to create the block in the passing state if `is_created`, and else
+    /// to delete it there.
     pub(crate) fn structural(&self, types: &Types, id: ObjectId, is_created: bool) -> Delta {
         let graph = if is_created {
             self.failing
@@ -98,8 +98,8 @@ impl<'a> Differences<'a> {
     }
 
     /// Returns the difference for a size field of the heap allocator that something has overwritten
-    /// in the failing run; `None` where the passing run has no corresponding field, or the same
-    /// value in it.
+    /// in the failing run; `None` if the passing run has no corresponding field, or if the
+    /// corresponding field has the same value.
     pub(crate) fn overwritten(&self, types: &Types, failing: &Header) -> Option<Delta> {
         let passing = self.same_header(failing)?;
         if passing.value == failing.value {
@@ -134,9 +134,10 @@ impl<'a> Differences<'a> {
     }
 
     /// Returns the allocator's size field in the passing run that corresponds to the field
-    /// `failing` of the failing run. If `failing` follows a heap block, it is the field after the
-    /// block of the passing run that matches this block or, if none matches, to which the same
-    /// pointer leads. Otherwise it is the field at the same address. `None` where there is none.
+    /// `failing` of the failing run. If `failing` follows a heap block, this is the field after the
+    /// corresponding block of the passing run: the block that matches it or, if none does, the
+    /// block that the same pointer leads to. Otherwise it is the field at the same address. `None`
+    /// if there is no such field.
     fn same_header(&self, failing: &Header) -> Option<&'a Header> {
         let Some((block, _)) = self.failing.resolve(failing.address) else {
             return self.passing.header(failing.address);
@@ -156,9 +157,9 @@ impl<'a> Differences<'a> {
     }
 
     /// Returns the pointer by which the block `id` was found first, and the pointer at the same
-    /// place in the other state (of the passing and the failing one), which leads to something
-    /// else. The result has that of the passing state first; `None` for a state without such a
-    /// pointer. `is_created`: the block is one of the failing state, else of the passing one.
+    /// place in the other of the two states, which leads to something else. The pointer of the
+    /// passing state comes first, then that of the failing one; `None` for a state without such a
+    /// pointer. The block is in the failing state if `is_created`, else in the passing one.
     fn pointers_to(&self, id: ObjectId, is_created: bool) -> [Option<PointerIn<'a>>; 2] {
         let graph = if is_created {
             self.failing

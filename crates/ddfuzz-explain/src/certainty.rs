@@ -5,8 +5,8 @@ use crate::links::is_in_buffer;
 use crate::report::{Explanation, LinkRecord};
 use crate::story::shown_name;
 
-/// Returns a sentence that names what the explanation did not try for want of time; `None` if it
-/// has tried all.
+/// Returns a sentence that names what the explanation did not try because its time was over; `None`
+/// if it has tried all.
 pub(crate) fn untried(it: &Explanation) -> Option<String> {
     let left = it.untried.join("; ");
     (!left.is_empty()).then(|| format!("Not tried, or not to the end, for want of time: {left}."))

@@ -1,5 +1,6 @@
 //! Cause–effect chains (*Why Programs Fail*, A.3): which variable carries the failure at which
-//! point, and where another one takes over. Pure: the caller runs the experiments, by a trait.
+//! point (execution of a statement), and at which point another variable takes over. Pure: the
+//! caller runs the experiments, by a trait.
 
 use std::ops::Range;
 
@@ -21,11 +22,11 @@ pub struct Cause {
 pub enum Answer {
     /// This variable causes the failure at the point.
     Cause(Cause),
-    /// No cause: the states of both runs do not differ at the point, or their differences do not
-    /// matter for the failure.
+    /// There is no cause: the states of both runs do not differ at the point, or their differences
+    /// do not matter for the failure.
     Nothing,
-    /// Unknown: tests at the point tell nothing, for example because even all differences together
-    /// do not make the passing run fail.
+    /// The cause is unknown: tests at the point tell nothing, for example because even all
+    /// differences together do not make the passing run fail.
     Skipped,
 }
 
@@ -35,18 +36,19 @@ pub trait Experiments {
     /// Why an experiment (a test of variables in a run) could not be made.
     type Error;
 
-    /// Returns the number of points that both runs share; they are numbered in the order of time.
+    /// Returns the number of points that both runs share. Points are numbered in the order of time.
     fn points(&self) -> usize;
 
-    /// Looks for the variable that causes the failure at a point, and returns it, or that there is
-    /// none or it is unknown. `near` has the causes at nearby points, which are tried first.
+    /// Looks for the variable that causes the failure at a point; returns the variable, or that
+    /// there is none, or that it is unknown. `near` has the causes at nearby points, which are
+    /// tried first.
     ///
     /// # Errors
     /// When the experiments cannot be made.
     fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, Self::Error>;
 
-    /// Looks for a variable other than the given one that makes the passing run fail at a point;
-    /// [`Answer::Nothing`] where there is none.
+    /// Looks for another variable than the given one that makes the passing run fail at a point;
+    /// returns [`Answer::Nothing`] if there is none.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -59,9 +61,9 @@ pub trait Experiments {
         Ok(Answer::Nothing)
     }
 
-    /// Returns the first point after the point `after` from which on the variable of `cause` differs
-    /// in the values with which it causes the failure at its point, as far as can be told without a
-    /// test. The point of the cause by default.
+    /// Returns the first point after the point `after` from which the variable of `cause` has kept,
+    /// up to the point of `cause`, the failing value with which it causes the failure, as far as
+    /// the states tell without a test. Returns the point of `cause` by default.
     ///
     /// # Errors
     /// When the states of the runs cannot be read.
@@ -69,15 +71,15 @@ pub trait Experiments {
         Ok(cause.point)
     }
 
-    /// Returns true if most of the time is used up, so that the points between two causes are not
-    /// examined any more: the rest is for testing the chain that was found. Always false by
+    /// Returns true if most of the time is used up, so that no more points between two causes are
+    /// examined: the rest of the time is for testing the chain that was found. Always false by
     /// default.
     fn is_late(&self) -> bool {
         false
     }
 }
 
-/// A link of a cause–effect chain: from a point of the run on, this variable carries the failure.
+/// A link of a cause–effect chain: a variable that carries the failure from a point of the run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The variable, with the first examined point at which it causes the failure.
@@ -103,17 +105,17 @@ const ENDS: usize = 24;
 /// element to the next.
 const MOST_LINKS: usize = 24;
 
-/// Which point between two causes is examined first.
+/// Which point between two successive causes of the chain is examined first.
 #[derive(Clone, Copy)]
 enum Step {
-    /// The one from which on the later variable has the values with which it is the cause, as far as
-    /// can be told without a test; the middle where that is no earlier point.
+    /// The point from which the variable of the later cause has its failing value, as far as the
+    /// states tell without a test; the middle if that point is the later cause itself.
     Beginning,
-    /// The last one before the later cause: its variable begins to differ behind it.
+    /// The last point before the later cause, whose variable begins to differ right after it.
     Before,
-    /// The one from which on the later variable has its values, if that leaves at most half of the
-    /// points before it; else the middle, or the last point of few. So long runs are halved again
-    /// and again.
+    /// The point from which the variable of the later cause has its failing value, if it is in the
+    /// first half of the interval; else the last point of a short interval, or the middle of a long
+    /// one, so that long runs are halved again and again.
     Half,
 }
 
@@ -125,15 +127,15 @@ struct Search<'a, E: Experiments> {
     experiments: &'a mut E,
     links: Vec<Link>,
     /// A variable that is taken as the cause at a point only if no other variable makes the run
-    /// fail there.
+    /// fail at this point.
     avoided: Option<Identity>,
-    /// The error of an experiment that could not be made: none is made after it.
+    /// Error of an experiment that could not be made; after it, no more experiments are made.
     failed: Option<E::Error>,
 }
 
-/// Finds the cause–effect chain of a failure by experiments; empty where no point close to the end
-/// of the runs has a cause. If an experiment cannot be made, returns its error as well, and the links
-/// that were found before it: a shorter chain, whose links hold nonetheless.
+/// Finds the cause–effect chain of a failure by experiments; empty if no point close to the end of
+/// the runs has a cause. If an experiment cannot be made, returns its error as well, and the links
+/// that were found before: a shorter chain, whose links hold nonetheless.
 pub fn find_chain<E: Experiments>(experiments: &mut E) -> (Vec<Link>, Result<(), E::Error>) {
     let mut search = Search {
         experiments,
@@ -171,7 +173,7 @@ impl<E: Experiments> Search<'_, E> {
         self.failed.is_some() || self.experiments.is_late()
     }
 
-    /// Returns the cause at the last point that has one, searched backwards from the end of the
+    /// Returns the cause at the last point that has a cause, searched backwards from the end of the
     /// runs; `None` if none is found.
     fn last(&mut self) -> Option<Cause> {
         let points = self.experiments.points();
@@ -188,8 +190,8 @@ impl<E: Experiments> Search<'_, E> {
 
     /// Looks for a second variable that makes the run fail, at the last point of the chain's first
     /// link, and inserts the links that lead from the first variable to it; does nothing if there
-    /// is none. So the chain contains a value that was computed from the input, although the input
-    /// itself also stays a cause, because it is compared with that value later.
+    /// is none. Then the chain also contains a value that was computed from the input, even if the
+    /// input itself stays a cause, because it is compared with that value later.
     fn beside_first(&mut self) {
         let Some(link) = self.links.first().cloned() else {
             return;
@@ -226,8 +228,8 @@ impl<E: Experiments> Search<'_, E> {
         self.links.extend(rest);
     }
 
-    /// Returns the cause at a point: another variable than the avoided one (`self.avoided`), if any
-    /// other makes the run fail.
+    /// Returns the cause at a point. The avoided variable (`self.avoided`) is returned only if no
+    /// other variable makes the run fail.
     fn cause(&mut self, point: usize, near: &[Identity]) -> Answer {
         if let Some(avoided) = self.avoided {
             let found = self.ask(|it| it.other_cause(point, &avoided, near));
@@ -239,8 +241,8 @@ impl<E: Experiments> Search<'_, E> {
     }
 
     /// Finds the first cause of the chain. If a difference at the first point that both runs share,
-    /// such as an argument, makes the run fail, that is the cause; else a bisection between that
-    /// point and the cause `last` finds it.
+    /// such as an argument, makes the run fail, this is the cause; else a bisection between the
+    /// first point and the cause `last` finds it.
     fn first(&mut self, last: &Cause) -> Cause {
         if last.point > 0
             && let Answer::Cause(first) = self.cause(0, &[])
@@ -260,10 +262,10 @@ impl<E: Experiments> Search<'_, E> {
     }
 
     /// Searches an interval of points for one at which a variable causes the failure, and returns
-    /// that cause. Examines the point `from` first, then its neighbours, then points spread over the
-    /// interval; at each one, it tries the variables `near` first. If `is_start`, returns
-    /// [`Answer::Nothing`] as soon as `from` or a neighbour has no cause; else
-    /// [`Answer::Skipped`] if no point has one.
+    /// this cause. Examines the point `from` first, then its neighbours, then points spread over
+    /// the interval; at each point, tries the variables `near` first. If `is_start`, returns
+    /// [`Answer::Nothing`] as soon as `from` or a neighbour has no cause. Returns
+    /// [`Answer::Skipped`] if no examined point has one.
     fn inside(
         &mut self,
         interval: Range<usize>,
@@ -293,8 +295,8 @@ impl<E: Experiments> Search<'_, E> {
     }
 
     /// Finds the points between the causes `from` and `to` at which another variable becomes
-    /// relevant (`cts` in *Why Programs Fail*, A.3), and appends a link to the chain for each. The
-    /// point that is examined first is chosen by `step`.
+    /// relevant (`cts` in *Why Programs Fail*, A.3), and appends a link to the chain for each.
+    /// `step` chooses the point that is examined first.
     fn transitions(&mut self, from: &Cause, to: &Cause, step: Step) {
         if from.variable == to.variable {
             if let Some(link) = self.links.last_mut() {
@@ -319,8 +321,8 @@ impl<E: Experiments> Search<'_, E> {
         self.transitions(&between, to, Step::Beginning);
     }
 
-    /// Returns a cause between two others, and what is to be examined first between the first one
-    /// and this; `None` if none is found.
+    /// Returns a cause between the causes `from` and `to`, and the step that chooses the point to
+    /// examine first between `from` and the returned cause; `None` if no cause is found.
     fn between(&mut self, from: &Cause, to: &Cause, step: Step) -> Option<(Cause, Step)> {
         let interval = from.point + 1..to.point;
         let beginning = match step {
@@ -341,8 +343,8 @@ impl<E: Experiments> Search<'_, E> {
         }
     }
 
-    /// Returns the point from which on the variable of `cause` has the values that it has there; the
-    /// point itself if that is not known.
+    /// Returns the first point after the point `after` from which the variable of `cause` keeps its
+    /// failing value; the point of `cause` if that is not known.
     fn beginning(&mut self, cause: &Cause, after: usize) -> usize {
         if self.failed.is_some() {
             return cause.point;
@@ -360,14 +362,14 @@ impl<E: Experiments> Search<'_, E> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Setting the variable of a chain's link alone does not make the passing run fail each time,
-    /// or it does not follow from the variable of the link before.
+    /// or the variable does not follow from an earlier link's variable.
     #[default]
     NotConfirmed,
-    /// Setting the variable of a chain's link makes the passing run fail, and it follows from the
-    /// variable of the link before; but resetting it does not avert the failure.
+    /// Setting the variable of a chain's link makes the passing run fail, and the variable follows
+    /// from an earlier link's variable; but resetting it does not avert the failure.
     OneWayOnly,
     /// Setting the variable of a chain's link makes the passing run fail, resetting it averts the
-    /// failure, and it follows from the variable of the link before.
+    /// failure, and it follows from an earlier link's variable.
     Confirmed,
 }
 
@@ -386,24 +388,26 @@ impl Confidence {
 /// The outcomes of the tests of one variable at a point, from which a [`Confidence`] is derived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// Whether a fork of the passing run passes when nothing is changed in it.
+    /// Whether a fork of the passing run in which nothing is changed passes.
     pub nothing_passes: bool,
-    /// Whether a fork of the passing run fails when all differences are set to their failing
-    /// values.
+    /// Whether a fork of the passing run in which all differences are set to their failing values
+    /// fails.
     pub all_fail: bool,
     /// Number of tests in which setting the variable alone made the passing run fail.
     pub alone_fails: u32,
     /// Number of tests in which only the variable was set to its failing value.
     pub alone_tried: u32,
-    /// Whether the failure is averted when all differences but the variable are set.
+    /// Whether a fork of the passing run in which all differences but the variable are set to their
+    /// failing values does not fail.
     pub without_averts: bool,
-    /// Whether the variable follows from the one before it in the chain: when that one is set to
-    /// its failing value, this one gets its failing value, too.
+    /// Whether the variable follows from a variable earlier in the chain: when the earlier one is
+    /// set to its failing value, this variable gets its failing value, too. True for the first
+    /// link.
     pub follows: bool,
 }
 
 /// Number of repetitions of the test that sets a variable alone as in the failing run: the variable
-/// is confirmed only if the passing run then fails in all of them.
+/// is confirmed only if the passing run fails in all repetitions.
 pub const REPEATS: u32 = 3;
 
 impl Evidence {
@@ -435,8 +439,8 @@ mod tests {
     }
 
     /// Made-up experiments for unit tests. The first list has, for each point, the number of the
-    /// variable that causes the failure there (0: no cause, 9: no answer); the second one collects
-    /// the points that the search has examined.
+    /// variable that causes the failure there (0: no cause, 9: no answer). The second list collects
+    /// the points that the search examines.
     struct Known(Vec<u64>, Vec<usize>);
 
     impl Experiments for Known {

@@ -17,8 +17,8 @@ use crate::story::look_first;
 
 impl Explaining<'_> {
     /// Finds the cause–effect chain between the passing and the failing run, and stores it in the
-    /// result. If the time is over before that, stores what was found until then, and sets
-    /// `out_of_time`.
+    /// result. If the time is over before the chain is complete, stores the part that was found,
+    /// and sets `out_of_time`.
     pub(crate) fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let (links, ended) = find_chain(runs);
         self.unless_late(runs, ended)?;
@@ -89,12 +89,12 @@ impl Explaining<'_> {
         }
     }
 
-    /// Tests whether the variable of `link` carries the failure at the link's first point. If that
-    /// confirms it, or no test at a later point could (the tests show that the variable follows
-    /// from an earlier cause, but never makes a run fail alone), returns this point; else tests it
-    /// at the link's last point, too, and returns the point whose tests support it better. The
-    /// outcomes of the tests come with the point. `before` has causes earlier in the chain: the
-    /// variable must follow from one of them.
+    /// Tests whether the variable of `link` carries the failure at the link's first point. If the
+    /// tests confirm it, or no test at a later point could (the tests show that the variable
+    /// follows from an earlier cause, but never makes a run fail alone), returns this point.
+    /// Otherwise tests the variable at the link's last point, too, and returns the point whose
+    /// tests support it better. The outcomes of the tests come with the point. `before` has causes
+    /// earlier in the chain: the variable must follow from one of them.
     fn evidence(
         &self,
         runs: &mut Runs,
@@ -128,8 +128,8 @@ impl Explaining<'_> {
     }
 
     /// Tests the variable of `cause` at its point. First tests whether it follows from one of the
-    /// earlier causes `before`; if there are some, and it follows from none, no other test could
-    /// confirm it: none is made, and the returned evidence is empty.
+    /// earlier causes `before`. If there are some and it follows from none, no other test could
+    /// confirm the variable: no more tests are made, and the returned evidence is empty.
     fn evidence_at(
         &self,
         runs: &mut Runs,
@@ -153,7 +153,7 @@ impl Explaining<'_> {
     }
 
     /// Finds where the two runs go different ways after `last`, the last point that they share.
-    /// Returns the statement whose condition decides that, and where the value came from that the
+    /// Returns the statement whose condition decides the way, and the origin of the value that the
     /// condition tests; each is `None` where it is not known.
     fn parting(
         &self,
@@ -264,8 +264,8 @@ fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)
     }
 }
 
-/// Returns `Ok(None)` if a search has failed with `error` and the time of the explanation is over:
-/// its result is then unknown. Else returns the error.
+/// Returns `Ok(None)` (the result is not known) if a search has failed with `error` and the time of
+/// the explanation is over; returns the error otherwise.
 fn late<T>(runs: &Runs, error: EngineError) -> Result<Option<T>, EngineError> {
     match runs.engine.check_time() {
         Ok(()) => Err(error),

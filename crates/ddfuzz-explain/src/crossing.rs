@@ -1,28 +1,27 @@
-//! Which variable a write begins in, and which others it reaches into: by the objects of a memory
-//! graph and the types of their parts. Pure.
+//! The variable in which a write begins, and other variables into which it reaches: told by the
+//! objects of a memory graph and the types of their parts. Pure.
 
 use std::ops::Range;
 
 use crate::graph::{Graph, LeafKind, Object, ObjectId, Origin, Place};
 use crate::types::{Shape, TypeId, Types};
 
-/// Largest number of names of variables into which one write reaches.
+/// Largest number of variables that are named because a write reaches into them.
 const NAMES: usize = 3;
 /// Number of bytes before a heap block in which the allocator keeps its size.
 const HEADER: u64 = 8;
-/// Largest depth of records and arrays within each other.
+/// Largest number of records and arrays nested within each other that are followed.
 const DEEPEST: usize = 64;
 
 /// What tells in which array a write should have stayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// The write is to one element of the largest array around `base`, from which the element's
-    /// address was computed; if a variable points to a record around `array`, of the largest array
-    /// in that record.
+    /// The write is to an element of an array. This is the largest array around `base`; but if a
+    /// variable points to a record around `array`, it is the largest array in that record.
     Element {
-        /// The address from which the element's was computed.
+        /// The address from which the address of the element was computed.
         base: u64,
-        /// The pointer to which the number of the element was added last; `None` if that is not
+        /// The pointer to which the index of the element was added last; `None` if that is not
         /// known.
         array: Option<u64>,
     },
@@ -50,16 +49,17 @@ struct Part {
 pub(crate) struct Crossing {
     /// Name of the variable in which the write should have stayed, as C would write it.
     pub object: String,
-    /// The addresses of that variable.
+    /// The addresses of the variable in which the write should have stayed.
     pub has: Range<u64>,
-    /// Size of an element of that variable in bytes; 1 for one that is no array.
+    /// Size of an element of the variable in which the write should have stayed, in bytes; 1 if the
+    /// variable is not an array.
     pub element: u64,
-    /// The written addresses outside of the variable.
+    /// The written addresses outside of the variable in which the write should have stayed.
     pub beyond: Range<u64>,
-    /// Names of the variables that have these addresses, three at most; empty where none has.
+    /// Names of the variables at the addresses `beyond`, three at most; empty if there are none.
     pub into: Vec<String>,
-    /// The first of these addresses that another variable has; that behind the variable where no
-    /// variable has one.
+    /// The first of the addresses `beyond` at which there is another variable; the first of all if
+    /// there is none.
     pub reached: u64,
 }
 
@@ -130,8 +130,8 @@ fn is_bounded(graph: &Graph, object: &Object) -> bool {
     }
 }
 
-/// Returns true if a write of `length` bytes from `offset` on is one of whole parts of an object:
-/// it is as long as one or several parts that begin there, or ends with a record.
+/// Returns true if a write of `length` bytes from `offset` on probably sets whole records of an
+/// object: it begins with a record and is as long as one or several of them, or ends with a record.
 fn is_whole(types: &Types, parts: &[Part], offset: u64, length: u64) -> bool {
     parts.iter().any(|part| {
         let size = part.range.end - part.range.start;
@@ -141,8 +141,8 @@ fn is_whole(types: &Types, parts: &[Part], offset: u64, length: u64) -> bool {
     })
 }
 
-/// Returns the one of `parts`, those of an object at `offset`, in which a write of `length` bytes
-/// has to stay; `None` where that is not known.
+/// Returns the one of `parts`, the parts of an object that have the byte at `offset`, in which a
+/// write of `length` bytes has to stay; `None` where that is not known.
 fn bounding<'a>(
     types: &Types,
     parts: &'a [Part],
@@ -169,14 +169,14 @@ fn bounding<'a>(
 /// Whether a write has stayed in the variable in which it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stay {
-    /// The write has stayed there.
+    /// The write has stayed in the variable.
     Inside,
     /// The write has reached into other variables.
     Crosses(Crossing),
 }
 
-/// Returns whether a write of the addresses `written` has stayed in its variable, as `bound` tells
-/// it; `None` where that variable, or its end, is not known. `graph` is the memory graph of a state
+/// Returns whether a write of the addresses `written` has stayed in its variable, which `bound`
+/// tells; `None` if that variable, or its end, is not known. `graph` is the memory graph of a state
 /// in which the variable exists.
 pub(crate) fn stay(
     graph: &Graph,
@@ -213,8 +213,8 @@ pub(crate) fn stay(
     stay_in(graph, types, (id, part.clone()), written)
 }
 
-/// Returns true if a write has more bytes than an element of the array `part`: compilers set several
-/// elements, or fields, at once.
+/// Returns true if a write has more bytes than an element of the array `part`, as when a compiler
+/// sets several elements, or fields, at once.
 fn is_wider(types: &Types, part: &Part, written: &Range<u64>) -> bool {
     let mut of = part.of;
     for _ in 0..DEEPEST {
@@ -227,7 +227,7 @@ fn is_wider(types: &Types, part: &Part, written: &Range<u64>) -> bool {
 }
 
 /// Returns true if a write of the addresses `written`, to an element of an array at the address
-/// `array`, is not to that array of the innermost record around `array`.
+/// `array`, leaves this array of the innermost record around `array`.
 pub(crate) fn leaves_record(
     graph: &Graph,
     types: &Types,
@@ -241,9 +241,9 @@ pub(crate) fn leaves_record(
     })
 }
 
-/// Finds the largest array at the address `array` in a record that is an element of an array, and
-/// not its first one, to which the array's own name leads. If `is_named`, a variable points to the
-/// record; else it is the smallest one.
+/// Finds the largest array that has the address `array` in the smallest record around it. The
+/// record must be inside of a larger array, and begin after the beginning of that array; if
+/// `is_named`, a variable must also point to the record. `None` if there is no such array.
 fn in_record(graph: &Graph, types: &Types, array: u64, is_named: bool) -> Option<(ObjectId, Part)> {
     let (id, offset) = graph.containing(array)?;
     let object = &graph.objects[id];
@@ -309,8 +309,8 @@ fn stay_in(
     }))
 }
 
-/// Returns the variables that have the addresses `range`, [`NAMES`] at most: the first of these
-/// addresses that each has, and its name.
+/// Returns the variables at the addresses `range`, at most [`NAMES`]: for each, the first of these
+/// addresses that it has, and its name.
 fn names(graph: &Graph, range: &Range<u64>) -> Vec<(u64, String)> {
     let mut found: Vec<(u64, String)> = Vec::new();
     let mut at = range.start;
@@ -340,8 +340,9 @@ mod tests {
     use super::*;
     use crate::types::{Encoding, Field};
 
-    /// A graph with a variable `r` at 0x1000: a record of the field `name` (8 characters), the
-    /// number `id`, and the table `sums` of three numbers; and a graph of four such records.
+    /// Test helper: returns the types, a graph with a variable `r` at 0x1000 (a record of the field
+    /// `name`, 8 characters, the number `id`, and the table `sums` of three numbers), and a graph
+    /// with four such records.
     fn graphs() -> (Types, Graph, Graph) {
         let mut types = Types::default();
         let char = types.add("char", 1, Shape::Base(Encoding::Char));

@@ -2,7 +2,7 @@
 //! and A.2.6).
 //!
 //! A difference is a value, a pointer, a block that only the failing state has (it is created), or
-//! one that only the passing state has (it is deleted: the pointers to it are changed). A pointer
+//! a block that only the passing state has (it is deleted: pointers to it are changed). A pointer
 //! that leads to a created or deleted block belongs to that block's difference.
 
 use crate::graph::{Graph, Header, Leaf, LeafKind, ObjectId, Origin, Place, Target};
@@ -10,10 +10,10 @@ use crate::matching::Matching;
 use crate::plan::{Content, Plan, Spot, Write};
 use crate::types::{Types, show_bytes};
 
-/// How one of the differences from the failing state is applied to the passing state.
+/// How a difference between the passing and the failing state is applied to the passing state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Sets a value, or a run of bytes, to that of the failing state.
+    /// Sets a value, or a sequence of bytes, to its content in the failing state.
     Value {
         /// Object of the passing state that holds the value.
         passing: ObjectId,
@@ -21,12 +21,12 @@ pub enum Change {
         failing: ObjectId,
         /// Index of the value among the atomic values (leaves) of the failing object.
         leaf: usize,
-        /// Offset in the object of the first byte that is set.
+        /// Offset in the object of the first byte that is set, in bytes.
         start: u64,
-        /// Offset in the object of the byte after the last one that is set.
+        /// Offset in the object of the byte after the last byte that is set, in bytes.
         end: u64,
     },
-    /// Sets a pointer in an object that both states have to where it leads in the failing state.
+    /// Sets a pointer, in an object that both states have, to where it leads in the failing state.
     Pointer {
         /// Object of the passing state that holds the pointer.
         passing: ObjectId,
@@ -43,13 +43,13 @@ pub enum Change {
     Header(Header),
 }
 
-/// Identifies a variable in different states: by its address in the passing run and its type, never
-/// by its name. A block that the passing run lacks is identified by its address in the failing run.
+/// Identity of a variable in different states: its address in the passing run and its type, never
+/// its name. A block that the passing run lacks is identified by its address in the failing run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// Where the variable is stored: an address or a register.
     pub place: Place,
-    /// The frame and declaration of a variable in a register; `None` for one in memory.
+    /// Frame and declaration of a variable in a register; `None` for a variable in memory.
     pub declared: Option<Origin>,
     /// Type of the variable.
     pub of: crate::types::TypeId,
@@ -68,7 +68,7 @@ pub struct Delta {
     pub identity: Identity,
     /// Name of the variable as C would write it, such as `list->tail`.
     pub name: String,
-    /// Function that has the local variable with which the name begins; empty for a global one.
+    /// Function of the local variable with which the name begins; empty for a global variable.
     pub function: String,
     /// Name of the variable's type.
     pub type_name: String,
@@ -77,13 +77,13 @@ pub struct Delta {
     /// The variable's value in the failing state, as text.
     pub failing: String,
     /// Size of the value in bytes; for a block that is created or deleted, size of the pointer to
-    /// it in the failing state, or 0 where there is none.
+    /// it in the failing state, or 0 if there is no such pointer.
     pub size: u64,
-    /// Where the value is stored in the failing state; for a created or deleted block, where the
-    /// pointer to it is.
+    /// Place where the value is stored in the failing state; for a created or deleted block, place
+    /// of the pointer to it.
     pub failing_place: Place,
-    /// Where the value is stored in the passing state; for a created or deleted block, where the
-    /// pointer to it is.
+    /// Place where the value is stored in the passing state; for a created or deleted block, place
+    /// of the pointer to it.
     pub passing_place: Place,
 }
 
@@ -102,18 +102,18 @@ pub struct Differences<'a> {
     pointers: Vec<ChangedPointer>,
 }
 
-/// A pointer in an object that both states have, which leads to another place in the failing state.
+/// A pointer, in an object that both states have, that leads to different places in the two states.
 struct ChangedPointer {
     passing: ObjectId,
     failing: ObjectId,
     leaf: usize,
-    /// Index of the pointer's own difference in [`Differences::deltas`]; `None` where it belongs to
-    /// the difference of a created or deleted block.
+    /// Index of the pointer's own difference in [`Differences::deltas`]; `None` if the pointer
+    /// belongs to the difference of a created or deleted block.
     own: Option<usize>,
 }
 
-/// The value that a plan (the writes of a test) gives a pointer: the old one, a raw address, or the
-/// address of a place.
+/// What a plan (the writes of a test) stores in a pointer: the old value (`Keep`), a raw address,
+/// or the address of a place.
 enum Lead {
     Keep,
     Raw(u64),
@@ -221,8 +221,8 @@ impl<'a> Differences<'a> {
     }
 
     /// Cuts a difference in text or raw bytes down to the addresses `part` of the passing state.
-    /// `None` where the difference does not cover all of `part`, is about another kind of value, or
-    /// about a register.
+    /// `None` if the difference does not cover all of `part`, if it is about another kind of value,
+    /// or about a register.
     pub fn part(&self, types: &Types, delta: &Delta, part: &std::ops::Range<u64>) -> Option<Delta> {
         let Change::Value {
             passing,
@@ -317,8 +317,8 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// Returns true if a pointer of the passing state and one of the failing state lead to the same
-    /// place: the same offset in matched objects, or else the same address.
+    /// Returns true if the pointers `passing` and `failing` of the two states lead to the same
+    /// place: the same offset in matched objects, or the same address if neither has a match.
     fn same_target(&self, passing: u64, failing: u64) -> bool {
         match (self.passing.resolve(passing), self.failing.resolve(failing)) {
             (Some((one, at)), Some((other, offset))) => match self.matching.failing(one) {
@@ -330,8 +330,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the plan (allocations and writes in memory) by which the passing state gets some of
-    /// its differences from the failing one: those for whose index `is_kept` is true.
+    /// Returns the plan (allocations and writes in memory) that applies to the passing state those
+    /// of the differences for whose index `is_kept` returns true.
     pub fn plan(&self, is_kept: &dyn Fn(usize) -> bool) -> Plan {
         let mut plan = Plan::default();
         let mut new = vec![None; self.failing.objects.len()];
@@ -381,8 +381,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the number of objects of the passing run's memory graph that correspond to one of
-    /// the failing run's.
+    /// Returns the number of objects of the passing run's memory graph that correspond to an object
+    /// of the failing run's.
     pub fn matched(&self) -> usize {
         self.matching.pairs().count()
     }
@@ -393,7 +393,7 @@ struct Applied<'a> {
     all: &'a Differences<'a>,
     is_kept: &'a dyn Fn(usize) -> bool,
     /// For each object of the failing state, the index of the new block that the plan allocates for
-    /// it; `None` where it allocates none.
+    /// it; `None` if the plan allocates none.
     new: &'a [Option<usize>],
 }
 
@@ -482,11 +482,11 @@ impl Applied<'_> {
     }
 
     /// Returns what a pointer in the passing state is set to, so that it leads where a pointer to
-    /// `address` leads in the failing state: to the object there that corresponds, else to the
-    /// block that the test creates for it, else to `address` itself. A heap block that the passing
-    /// state lacks, and that the test does not create, is skipped: the pointer leads to the next
-    /// element of the list, which the block's field `path` (such as `.next`) points to.
-    /// [`Lead::Keep`] (no change) if no element of the list exists.
+    /// `address` leads in the failing state: to the passing state's object that corresponds to the
+    /// object at `address`, else to the block that the test creates for it, else to `address`
+    /// itself. A heap block that the passing state lacks and the test does not create is skipped:
+    /// the pointer leads to the next list element, to which the block's field `path` (such as
+    /// `.next`) points. [`Lead::Keep`] (no change) if no element of the list exists.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -516,9 +516,9 @@ impl Applied<'_> {
 
     /// Follows a linked list of the failing state, from the element at `address` by the pointer
     /// with the path `path` (such as `.next`), to the first element that a test creates anew in the
-    /// passing state. Returns the place of that element: the block and the offset to which the
-    /// pointer leads. `None` if the list ends before, or leads to something that is not created,
-    /// such as an object that the passing state has, too.
+    /// passing state. Returns the block and the offset to which the pointer to this element leads.
+    /// `None` if the list ends before, or leads to something that is not created, such as an object
+    /// that the passing state has, too.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),
@@ -526,9 +526,9 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns where a pointer of the passing state to `address` has to lead once the blocks that
-    /// the plan deletes are taken out of their list. Follows the list by the pointers with the path
-    /// `path` (such as `.next`) to its first element that stays.
+    /// Returns where a pointer of the passing state to `address` has to lead when the blocks that
+    /// the plan deletes are taken out of their list: to the first element that stays. The list is
+    /// followed by the pointers with the path `path` (such as `.next`).
     fn behind_deleted(&self, address: u64, path: &str) -> Behind {
         let mut at = address;
         let mut visited = Vec::new();
@@ -581,17 +581,17 @@ impl Applied<'_> {
 }
 
 /// Where a pointer in the passing state must lead when blocks that the failing state lacks are
-/// deleted from a linked list: to a block that remains, to the list's end, or where it led before.
+/// deleted from a linked list: to a remaining block, to the list's end, or where it leads already.
 enum Behind {
     /// The pointer leads to no deleted block, and needs no new value.
     Unchanged,
-    /// The pointer led to deleted blocks, and now leads to this place in the first block after them
-    /// that is not deleted. That block exists only in the passing state.
+    /// The pointer leads to deleted blocks, and must lead to this place in the first block after
+    /// them that is not deleted. This block exists only in the passing state.
     Remaining(Target),
-    /// The pointer led to deleted blocks, and now leads to the address to which the last of these
-    /// pointed. Both states have the object at that address, or no object is there.
+    /// The pointer leads to deleted blocks, and must lead to this address, to which the last of
+    /// them points. Both states have the object at this address, or no object is there.
     End(u64),
-    /// Where the pointer leads is unknown: the deleted blocks form no list, or a circular one.
+    /// It is unknown where the pointer must lead: the deleted blocks form no list, or a circle.
     Unknown,
 }
 
@@ -613,9 +613,9 @@ fn write_lead(to: Spot, lead: Lead, writes: &mut Vec<Write>) {
     writes.push(Write { to, content });
 }
 
-/// Returns the address of the list element after the block `id`. The block's pointers to its own
-/// type are considered: the one with the path `path` (such as `.next`) or, if none has that path,
-/// the first. `None` if there is no such pointer.
+/// Returns the address of the list element after the block `id`: where the block's pointer with the
+/// path `path` (such as `.next`) leads or, if there is no such pointer, its first one. Only
+/// pointers to the block's own type count; `None` if there are none.
 fn next_in_chain(graph: &Graph, id: ObjectId, path: &str) -> Option<u64> {
     let object = &graph.objects[id];
     let own = |leaf: &&Leaf| leaf.kind == LeafKind::Pointer(object.of);
@@ -638,8 +638,8 @@ fn show_bytes_as_address(bytes: &[u8]) -> String {
     format!("{:#x}", crate::types::integer(bytes, None, false))
 }
 
-/// Returns the ranges of offsets, in bytes, at which `before` and `after` differ, two slices of the
-/// same length.
+/// Returns the ranges of offsets, in bytes, at which `before` and `after`, two slices of the same
+/// length, differ.
 fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     let mut found: Vec<std::ops::Range<u64>> = Vec::new();
     for (at, (one, other)) in before.iter().zip(after).enumerate() {

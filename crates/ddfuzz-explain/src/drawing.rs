@@ -1,5 +1,5 @@
-//! The memory graphs of both runs side by side, one SVG each: what differs, and what leads to it.
-//! What matches is folded.
+//! Drawings of the memory graphs of both runs side by side, one SVG each. They show the objects
+//! that differ and those that point to them; objects that are the same in both runs are left out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -129,7 +129,8 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Appends the SVG elements of the run's graph to `drawn`, and returns their height in pixels.
+    /// Appends the SVG elements of the run's memory graph to `drawn`, and returns the height of the
+    /// drawing in pixels.
     fn draw(&self, types: &Types, drawn: &mut String) -> usize {
         let mut top = 10;
         let mut places: Vec<(ObjectId, usize)> = Vec::new();
@@ -235,8 +236,8 @@ fn text_at(drawn: &mut String, y: usize, text: &str, attributes: &str) {
     );
 }
 
-/// Returns the indices of an object's leaves that are drawn, at most [`MOST_ROWS`]: those that
-/// differ, and the first others. A `None` at the end stands for those that are left out.
+/// Returns the indices of an object's leaves (values) that are drawn, at most [`MOST_ROWS`]: those
+/// that differ, and the first of the others. A `None` at the end stands for all that are left out.
 fn rows(object: &Object, differing: &BTreeSet<usize>) -> Vec<Option<usize>> {
     let mut rows: Vec<usize> = differing.iter().copied().take(MOST_ROWS).collect();
     let others = (0..object.leaves.len()).filter(|leaf| !differing.contains(leaf));

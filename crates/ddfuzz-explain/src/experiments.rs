@@ -1,5 +1,5 @@
-//! Experiments on the running program: which variable causes the failure at a point, the tests that
-//! support it, and the part of it that is needed.
+//! Experiments on the running program: they find the variable that causes the failure at a point,
+//! and the part of the variable that is needed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,7 +20,7 @@ use crate::places::point_record;
 use crate::plan::Plan;
 use crate::report::ExaminedRecord;
 
-/// Largest number of tests at one point of the run in a search for the cause there.
+/// Largest number of tests in a search for the cause at one point of the run.
 const MOST_TESTS: usize = 120;
 
 /// The passing and the failing run of a program, and what experiments have found out about them.
@@ -31,58 +31,60 @@ pub struct Runs {
     pub criterion: Criterion,
     /// The points of execution that the passing run reached, and how it ended.
     pub passing: Trace,
-    /// The points and the end of the failing run.
+    /// The points of execution that the failing run reached, and how it ended.
     pub failing: Trace,
-    /// The points that both runs go through, in the order of time.
+    /// The points (executions of statements) that both runs share, in the order of time.
     pub matched: Vec<Matched>,
     /// Time limit of one test, which runs a fork of the passing run with changed variables.
     pub limit: TimeLimit,
-    /// Time that the search for the chain may use; what is left is for testing the chain's links.
+    /// Time that the search for the chain may use; the rest of the time is for testing the chain's
+    /// links.
     pub(crate) half_time: Allowance,
     /// The states of both runs at the points that were examined, by the index of the point in
     /// `matched`.
     pub states: BTreeMap<usize, States>,
-    /// The links of the chain, once it is found.
+    /// The links of the chain; empty until the chain is found.
     pub(crate) links: Vec<Link>,
-    /// What follows from which cause, as far as tests have shown.
+    /// Which later causes follow from which cause, as far as tests have shown.
     pub(crate) following: Vec<Following>,
 }
 
-/// The states of the passing and the failing run at one point, with the results of the tests that
-/// were made there.
+/// The states of the passing and the failing run at one point, with the results of the tests at
+/// this point.
 pub struct States {
     /// Memory graph of the passing run at the point.
     pub passing: Graph,
     /// Memory graph of the failing run at the point.
     pub failing: Graph,
-    /// Number of variables on the failing run's stack whose value is known, and number of those in
-    /// scope.
+    /// Number of variables on the failing run's stack whose value is known, and number of variables
+    /// in scope.
     pub visible: (usize, usize),
     /// Whether tests at the point have found a variable that causes the failure.
     pub is_used: bool,
     /// Number of tests that were made at the point, each in a fork of the passing run.
     pub tests: usize,
-    /// Whether setting all variables that differ at the point to their values of the failing run
-    /// did not make the passing run fail as the failing run does.
+    /// Whether the passing run did not fail as the failing run does when a test set all variables
+    /// that differ at the point to their values in the failing run.
     pub stays_with_all: bool,
     /// The variable that causes the failure at the point; `None` where none was found.
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point, by the subset of differences that was set.
     pub(crate) known: HashMap<ConfigId, Outcome>,
-    /// The variables that differ between the two states, each with hashes of its values in the
-    /// failing run, and in both.
+    /// The variables that differ between the two states. For each of their differences, there is a
+    /// hash of the value in the failing run, and a hash of the values in both runs.
     pub deltas: HashMap<Identity, Vec<[u64; 2]>>,
 }
 
 impl States {
-    /// Returns true if the variable of `delta`, or a part of it, differs in the same values here.
+    /// Returns true if the variable of `delta` differs in these states, too, with the same values
+    /// (at least in the part that `delta` is about).
     fn has(&self, delta: &Delta) -> bool {
         let known = self.deltas.get(&delta.identity);
         known.is_some_and(|it| it.contains(&hashes_of(delta)))
     }
 
-    /// Returns true if the variable differs at both points, and at least a part of it has the same
-    /// value in the failing run.
+    /// Returns true if the variable differs in these states and in `other`, and at least a part of
+    /// it has the same value in both failing states.
     fn shares(&self, variable: &Identity, other: &States) -> bool {
         let both = self.deltas.get(variable).zip(other.deltas.get(variable));
         both.is_some_and(|(one, other)| {
@@ -91,7 +93,8 @@ impl States {
     }
 }
 
-/// Returns a hash of the value of a difference in the failing run, and one of both values.
+/// Returns a hash of the value of a difference in the failing run, and a hash of its values in both
+/// runs.
 fn hashes_of(delta: &Delta) -> [u64; 2] {
     let hash = |values: &[&String]| {
         let mut hasher = DefaultHasher::new();
@@ -113,8 +116,8 @@ pub(crate) struct AtPoint<'a> {
     pub tests: usize,
     /// Whether the changes of the last test could not be applied.
     is_unapplied: bool,
-    /// Whether setting all variables that differ did not make the passing run fail as the failing
-    /// one does.
+    /// Whether the passing run did not fail as the failing run does when a test set all variables
+    /// that differ.
     stays: bool,
 }
 
@@ -128,8 +131,8 @@ impl AtPoint<'_> {
 }
 
 impl Runs {
-    /// Reads the states of both runs at a matched point, unless they are known, and returns the
-    /// passing run, stopped there.
+    /// Reads the states of both runs at the shared point with the index `point`, unless they are
+    /// known, and returns the passing run, stopped at the point.
     fn stand_at(&mut self, point: usize) -> Result<Stand, EngineError> {
         let at = self.matched[point];
         let failing = match self.states.contains_key(&point) {
@@ -200,8 +203,8 @@ impl Runs {
         Ok(self.outcome(at, ending))
     }
 
-    /// Returns the outcome of a test that ended as `ending` says; `None` where its changes could not
-    /// be applied.
+    /// Returns the outcome of a test whose run ended as `ending` says; `ending` is `None` if the
+    /// test's changes could not be applied, and the outcome then is unresolved.
     pub(crate) fn outcome(&self, at: &mut AtPoint<'_>, ending: Option<Ending>) -> Outcome {
         at.is_unapplied = ending.is_none();
         ending.map_or(Outcome::Unresolved, |ending| {
@@ -210,7 +213,7 @@ impl Runs {
     }
 
     /// Looks for the variable that causes the failure at a point; tries the variables `near` first.
-    /// `than`, if given, is a cause that is known already: another variable is looked for.
+    /// `than`, if given, is a cause that is already known: another variable is looked for.
     fn examine(
         &mut self,
         point: usize,
@@ -231,7 +234,8 @@ impl Runs {
     }
 
     /// Finds at the point `point` a variable other than `than` that makes the passing run fail:
-    /// tries `near` and causes close by, then newly differing variables, then all by `dd`.
+    /// tries `near` and the causes at the nearest points, then newly differing variables, then all
+    /// differences by `dd`.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -285,10 +289,10 @@ impl Runs {
         }
     }
 
-    /// Finds a cause at a point between two others, where there is one at each point that is of use:
-    /// among what has changed since the one before, then among the variables that are new, then in
-    /// one half of the differences `every`. `than` has the differences of a cause that is known
-    /// already. `None` at other points, and where none of this makes the passing run fail.
+    /// Finds the cause at a point that is between two points with known causes: among the
+    /// differences that are new since the earlier one, then among newly differing variables, then
+    /// in one half of the differences `every`. `than` has the differences of a cause to be avoided.
+    /// `None` at all other points, and if none of these makes the passing run fail.
     fn search_between(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -315,8 +319,8 @@ impl Runs {
         }
     }
 
-    /// Returns the differences about variables that were not there, or had other values, at the
-    /// nearest examined point before `point` that has a cause: those that were made since.
+    /// Returns the differences about variables that, at the nearest examined point before `point`
+    /// with a cause, did not differ or had other values.
     fn changed(&self, at: &AtPoint<'_>, point: usize) -> Config {
         let before = self.states.range(..point).rev();
         let before = before.map(|it| it.1).find(|it| it.cause.is_some());
@@ -327,7 +331,7 @@ impl Runs {
     }
 
     /// Returns the causes at the nearest examined points after and before the point with the index
-    /// `point`; that after it only if the failing run has not written it since.
+    /// `point`. The cause after it is only returned if it has the same failing value at `point`.
     fn nearest(&self, at: &AtPoint<'_>, point: usize) -> Vec<Identity> {
         let before = self.states.range(..point).rev().find_map(|it| it.1.cause);
         let mut after = self.states.range(point + 1..).map(|it| it.1);
@@ -345,7 +349,7 @@ impl Runs {
     }
 
     /// Tests the most likely causes at a point ([`fresh`](Runs::fresh)), one variable at a time,
-    /// and returns the first that alone makes the passing run fail; `None` where none does.
+    /// and returns the first that makes the passing run fail when set alone; `None` if none does.
     fn first_failing(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -361,8 +365,8 @@ impl Runs {
     }
 
     /// Returns the half of the differences about variables that makes the passing run fail by
-    /// itself; `None` if neither half does. With such a half, a test of all these differences is
-    /// not needed.
+    /// itself; `None` if neither half does. If a half does, a test of all differences is not
+    /// needed.
     fn failing_half(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -412,9 +416,9 @@ impl Runs {
         })
     }
 
-    /// Returns the variables that are tested one at a time before `dd` runs. First come those that
-    /// differ at `point`, but did not at the last examined point before it; then all others that
-    /// differ, unless more than six differ in all. Empty if more than six are new.
+    /// Returns the variables that are tested one at a time before `dd` runs: those that differ at
+    /// `point`, but did not at the last examined point before it, and then all others that differ,
+    /// if at most six differ in all. Empty if more than six are new.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -438,9 +442,9 @@ impl Runs {
         fresh
     }
 
-    /// Returns the differences among which the cause is searched, and the outcome of a run in which
-    /// all of them are set: those about variables, if these alone make the run fail; else `every`
-    /// difference, also of registers and words that no variable describes.
+    /// Returns the differences among which the cause is searched, and the outcome of a test that
+    /// sets all of them: those about variables, if these alone make the run fail; else `every`
+    /// difference, including registers and words that no variable describes.
     pub(crate) fn all(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -459,8 +463,8 @@ impl Runs {
     }
 
     /// Stops the passing run at a point, calls `act` with the stopped run and its differences from
-    /// the failing run, and stores the outcomes of the tests that `act` made. `None` where the
-    /// states at the point are not known.
+    /// the failing run, and stores the outcomes of the tests that `act` made. `None` if the states
+    /// at the point are not known.
     pub(crate) fn at_point<T>(
         &mut self,
         point: usize,
@@ -493,8 +497,8 @@ impl Runs {
         found.map(Some)
     }
 
-    /// Returns the difference in `variable` at the point with the index `point`; `None` where the
-    /// point was not examined or the variable does not differ there.
+    /// Returns the difference in `variable` at the point with the index `point`; `None` if the
+    /// point was not examined or the variable does not differ at it.
     pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
         let states = self.states.get(&point)?;
         let types = &self.engine.info.types;
@@ -506,9 +510,9 @@ impl Runs {
         about.min_by_key(|delta| delta.name.len())
     }
 
-    /// Returns the smallest part of the variable of a chain's link, found by halving, that alone
-    /// makes the passing run fail, and without which it does not. `None` where the variable is no
-    /// text, has one byte, or needs all of its changed bytes.
+    /// Returns the smallest part of the variable of a chain's link, found by halving, that makes
+    /// the passing run fail when set alone, and without which the run does not fail. `None` if the
+    /// variable is not text or raw bytes, has one byte, or needs all of its changed bytes.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -555,7 +559,7 @@ impl Runs {
         Ok(found.flatten())
     }
 
-    /// Returns records of the points at which states were compared, in the order of time.
+    /// Returns records of the points at which tests were made, in the order of time.
     pub fn examined(&self) -> Vec<ExaminedRecord> {
         let record = |(point, states): (&usize, &States)| {
             let cause = states.cause.and_then(|cause| self.delta(*point, &cause));
@@ -593,7 +597,7 @@ pub(crate) fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// Returns the indices of those of the differences `deltas` for which `is_chosen` is true.
+/// Returns the subset of the differences `deltas` for which `is_chosen` returns true.
 pub(crate) fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
     let found = (deltas.iter().enumerate()).filter(|(_, delta)| is_chosen(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)

@@ -45,8 +45,8 @@ pub struct Request {
     pub slice: Option<SliceGoal>,
     /// Whether states are compared as registers and words, without variables and types.
     pub raw: bool,
-    /// CPU time that the whole explanation may take: that of the program, and that of the tracer.
-    /// On a busy machine it ends after four times as much wall time.
+    /// CPU time that the whole explanation may take, including that of the program and its tracer.
+    /// On a busy machine, the explanation ends after four times as much wall time.
     pub budget: Duration,
 }
 
@@ -69,7 +69,7 @@ pub enum ExplainError {
     /// The failing run does not fail: how it ended, and a text with the last line of its stderr.
     #[error("the failing run does not fail: it ended with {0}{1}")]
     NotFailing(Ended, String),
-    /// The failing run does not fail: its output is not wrong.
+    /// The failing run does not fail: its output does not match the pattern of wrong output.
     #[error(
         "the failing run does not fail: its stdout does not match /{pattern}/; it was {output}, and the run ended with {ended}"
     )]
@@ -81,7 +81,7 @@ pub enum ExplainError {
         /// How the failing run ended: its exit status or signal.
         ended: Ended,
     },
-    /// The passing run does not pass: its output is wrong.
+    /// The passing run does not pass: its output matches the pattern of wrong output.
     #[error(
         "the passing run does not pass: its stdout matches /{pattern}/ as well; it was {output}"
     )]
@@ -122,14 +122,14 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// The search for the chain may take the CPU time of the whole explanation divided by this number.
+/// Divisor of the CPU time of the whole explanation: the search for the chain may take this part.
 const CHAIN: u32 = 12;
-/// Smallest time limit of a test. In wall time it is longer: on a busy machine, a process waits.
+/// Smallest time limit of a test. The wall time is longer, since a process on a busy machine waits.
 const LEAST_TIME: TimeLimit = TimeLimit {
     cpu: Duration::from_millis(20),
     wall: Duration::from_millis(50),
 };
-/// Largest time limit of a test.
+/// Largest time limit of a test, in CPU time and in wall time.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
 /// Returns the time limit of a test: 20 times `took`, the time of the failing run, but neither
@@ -141,8 +141,8 @@ fn of_tests(took: TimeLimit) -> TimeLimit {
     }
 }
 
-/// Returns the CPU time of all processes that this one has waited for; zero if the kernel does not
-/// say.
+/// Returns the CPU time of all child processes for which this process has waited; zero if the
+/// kernel does not say.
 fn cpu_of_children() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN);
     usage.map_or(Duration::ZERO, |usage| {
@@ -156,7 +156,7 @@ pub(crate) struct Explaining<'a> {
     began: Instant,
     /// How long the explanation may take.
     pub(crate) time: Allowance,
-    /// What of the explanation is not done yet.
+    /// Parts of the explanation that are not done yet.
     stages: Stages,
     pub(crate) result: Explanation,
     /// Whether the target is a program that can be run without a terminal.
@@ -278,7 +278,7 @@ impl<'a> Explaining<'a> {
         self.whole_chain(&mut runs)
     }
 
-    /// Finds the chain, and records how many points and tests that took.
+    /// Finds the chain, and records how many points and tests the search used.
     fn whole_chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let found = self.chain(runs);
         self.count(runs);
@@ -288,9 +288,9 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Stores in the result a write of the failing run that reaches out of its variable into another.
-    /// It is compared with the run of the passing input that the user gave or, if none was given, of
-    /// `passing`.
+    /// Stores in the result a write of the failing run that reaches out of its variable into
+    /// another. The failing run is compared with the run of the passing input that the user gave
+    /// or, if none was given, of `passing`.
     fn overrun(
         &mut self,
         engine: &mut Engine,
@@ -307,8 +307,8 @@ impl<'a> Explaining<'a> {
 
     /// Stores in the result which mutants of the program avert the failure. The mutants are
     /// compared with the program in runs of other inputs, which are close to the failing input or
-    /// to a passing one. The passing one is `passing` or, if a pattern tells wrong output, the
-    /// passing input that the user gave, if any.
+    /// to a passing one: to `passing` or, if a pattern tells wrong output, to the passing input
+    /// that the user gave, if any.
     fn mutants(
         &mut self,
         engine: &mut Engine,
@@ -334,8 +334,8 @@ impl<'a> Explaining<'a> {
     }
 
     /// Runs the part `stage` of the explanation, `act`, within its share of the time, and returns
-    /// its result. If the share is used up first, returns a default instead; what the part has
-    /// found until then is in `self.result`.
+    /// its result. If the share is used up first, returns a default; what the part has found so far
+    /// is in `self.result`.
     fn part<T: Default>(
         &mut self,
         engine: &mut Engine,
@@ -359,11 +359,11 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Stores the difference between the failing input and the given passing one in the result; does
-    /// nothing if none is given.
+    /// Stores in the result the difference between the failing input and the passing input that the
+    /// user gave; does nothing if the user gave none.
     ///
     /// # Errors
-    /// When the given input does not pass.
+    /// When the user's input does not pass.
     fn check_given(
         &mut self,
         engine: &mut Engine,
@@ -383,9 +383,9 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Returns the criterion by which runs count as failing, derived from the failing run's end
-    /// `failing`. If that end is no failure, there is an error; but if the user has requested a
-    /// critical slice, returns `None`, since a slice can also keep the run's output.
+    /// Returns the criterion that tells which runs fail, derived from the failing run's end
+    /// `failing`. If that run has not failed, returns an error or, if the user has requested a
+    /// critical slice, `None`, since a slice can also keep the run's output.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,
@@ -559,7 +559,7 @@ impl<'a> Explaining<'a> {
 
     /// Stores in the result what is certain about both runs without tests: the numbers of their
     /// points, the functions that only the failing run enters, and whether both runs pass the point
-    /// `written` (the last one before the failing run wrote the value by which it failed).
+    /// `written` (the last point before the failing run wrote the value with which it failed).
     fn compare(&mut self, runs: &Runs, written: Option<Point>) {
         if let Some(origin) = &mut self.result.origin {
             let at = |it: &Matched| (it.in_failing.pc, it.in_failing.nth);

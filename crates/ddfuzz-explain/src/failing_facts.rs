@@ -1,5 +1,5 @@
-//! Facts about the failing run that need no passing run, for the result: damage to its heap, where
-//! the value came from by which it crashed, and changes of the program that avert the failure.
+//! Facts about the failing run for the result that need no passing run: damage to its heap, the
+//! origin of the value with which it crashed, and changes of the program that avert the failure.
 
 use std::time::Duration;
 
@@ -29,23 +29,23 @@ pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it 
 /// A share of the time for an explanation, as two divisors: one of the CPU time, and one of the
 /// wall time, which counts on a busy machine.
 type Parts = (u32, u32);
-/// Part of the time for an explanation that is left to runs in which a condition of the failing run
-/// is decided the other way.
+/// Share of the time for an explanation that is reserved for runs in which a condition of the
+/// failing run is decided the other way.
 const CONDITIONS: Parts = (60, 8);
-/// Part of the time for an explanation that may be used to record the failing run, and to find
+/// Share of the time for an explanation that may be used to record the failing run, and to find
 /// where the size of a heap block came from.
 const FACTS: Parts = (60, 8);
-/// Part of the time for an explanation that is left to finding out where the value came from by
+/// Share of the time for an explanation that is reserved for finding the origin of the value with
 /// which the failing run has crashed.
 const VALUES: Parts = (10, 8);
-/// Runs of mutants of the program may take the time that is left divided by this number.
+/// Divisor of the remaining time: runs of mutants of the program may take this part of it.
 const MUTANTS: u32 = 2;
 /// Largest number of statements that the result lists because the failure depends on them.
 const DEPENDS: usize = 16;
 
 /// Adds to a result the heap block past whose end the failing run has written, and returns that
-/// write. If there is none, adds the call of `free`, or else of `realloc`, without which the run
-/// does not fail, with the calls that led to it, and returns `None`.
+/// write. If there is none, adds the call of `free` without which the run does not fail or, if
+/// there is none, such a call of `realloc`, with the calls that led to it, and returns `None`.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -134,10 +134,10 @@ fn add_block_facts(
     Ok(())
 }
 
-/// Adds to a result where the value came from by which the failing run has crashed (a bad pointer,
+/// Adds to a result the origin of the value with which the failing run has crashed (a bad pointer,
 /// a divisor, or what was compared before the program ended itself), and the nearby conditions that
 /// avert the failure when decided the other way, each tested in a run that may take `limit`.
-/// Nothing is added if the run has not crashed, or its last instructions could not be recorded.
+/// Nothing is added if the run has not crashed, or if its last instructions could not be recorded.
 /// Returns the last point of the failing run before the value was written, if that is known.
 ///
 /// # Errors
@@ -179,9 +179,9 @@ fn add_crash_facts(
     Ok(written)
 }
 
-/// Adds to a result the conditions that avert the failure when they are decided the other way. All
+/// Adds to a result the conditions that avert the failure when they are decided the other way. The
 /// conditions of the failing run are tried, each in a run that may take `limit`. Nothing is added
-/// if the run has not crashed, or has written past the end of a heap block.
+/// if the run has not crashed, or if it has written past the end of a heap block.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -213,10 +213,9 @@ fn add_critical(
 }
 
 /// Adds to a result the mutants of the program that keep the failing run from failing, within a
-/// share of the time that is left. Runs of the inputs `others` show how much else a mutant changes;
-/// the executed statements of the first ones, `first` in number, are recorded.
-/// Nothing is added if the failing run has damaged its heap: what it overwrites depends on where
-/// blocks are.
+/// share of the remaining time. Runs of the inputs `others` show how much else a mutant changes;
+/// for the first inputs, `first` in number, the executed statements are recorded. Nothing is added
+/// if the failing run has damaged its heap: what it overwrites depends on where blocks are.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -314,9 +313,9 @@ fn add_observed(
     Ok(())
 }
 
-/// Adds to a result the heap block past whose end the failing run accessed memory when it crashed.
-/// `history` says where the values of the crash came from: the block is the one from whose pointer
-/// the accessed address was computed. Adds nothing if there is no such block.
+/// Adds to a result the heap block past whose end the failing run accessed memory when it crashed:
+/// the block from whose pointer the accessed address was computed. `history` says where the values
+/// of the crash came from. Adds nothing if there is no such block.
 fn add_beyond(
     result: &mut Explanation,
     engine: &mut Engine,
@@ -397,8 +396,8 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
     }
 }
 
-/// Finds the heap block past whose end the failing run has written; `None` where there is none, or
-/// where the failure is no crash.
+/// Finds the heap block past whose end the failing run has written; `None` if there is none, or if
+/// the failure is not a crash.
 fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflow>, EngineError> {
     if !matches!(criterion, Criterion::Crash(_)) {
         return Ok(None);
@@ -406,9 +405,10 @@ fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflo
     if_supported(engine.overflow(|ending| criterion.fails(ending)))
 }
 
-/// Returns true if a changed run, which ended as `it` says, counts as one without failure. If the
-/// failing run crashes, that is any exit; if it exits with a failing status, an exit with status 0;
-/// if only its output is wrong, the same end as that of the failing run with output that is not.
+/// Returns true if a changed run that ended as `it` says counts as one without failure. If the
+/// failing run crashes, this is any exit; if it exits with a failing status, an exit with status 0;
+/// if only its output is wrong, the same end as that of the failing run, with output that is not
+/// wrong.
 fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
     match criterion {
         Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),

@@ -1,4 +1,4 @@
-//! The failure that is explained: targets that are refused, and what makes a run a failure.
+//! The failure that is explained: which targets are refused, and what makes a run a failure.
 
 use ddfuzz_exec::facts::TargetFacts;
 use ddfuzz_exec::{Channel, Ended, ExecError, Program, RUST_PANIC, Target, Way};
@@ -28,7 +28,7 @@ fn program_name(target: &Target) -> String {
 }
 
 /// Returns why a program without usable debug information in its own file cannot be explained, and
-/// what would help.
+/// a hint what would help.
 pub(crate) fn without_debug_info(info: &DebugInfo, target: &Target) -> (String, String) {
     if info.is_split {
         let reason = "the program's debug information is in files of its own (.dwo)";
@@ -59,8 +59,8 @@ pub(crate) fn without_debug_info(info: &DebugInfo, target: &Target) -> (String, 
     }
 }
 
-/// Returns a hint with the command, where one is known, that builds a target so that it can be
-/// explained.
+/// Returns the hint `hint` with the command that builds a target so that it can be explained, if
+/// this command is known.
 pub(crate) fn with_command(hint: &str, target: &Target) -> String {
     let Program::Path(program) = &target.program else {
         return hint.to_owned();
@@ -128,8 +128,8 @@ pub(crate) fn shown_output(output: &[u8]) -> String {
     format!("\"{}\"{more}", shown.trim_ascii_end().escape_ascii())
 }
 
-/// Returns the first line of an output on which the pattern `wrong` matches; `None` where it
-/// matches on no line.
+/// Returns the first line of an output that the pattern `wrong` matches; `None` if it matches no
+/// line.
 fn wrong_line(wrong: &Regex, output: &[u8]) -> Option<String> {
     let found = wrong.find(output)?;
     let start = output[..found.start()].iter().rposition(|it| *it == b'\n');
@@ -233,7 +233,7 @@ impl Explaining<'_> {
     }
 
     /// Returns the outcome for a failing run that has not failed under the tracer, but ended as
-    /// `ended`: an error which says so or, if the program does fail without a tracer, a refusal.
+    /// `ended`: an error that says so or, if the program fails without a tracer, a refusal.
     fn not_failing(&mut self, ended: Ended) -> Result<Early, Early> {
         let (told, last_line) = examined(&self.request.failing_target, &self.request.failing)?;
         if told.class.is_none() || programs_avoiding_tracers().is_empty() {
@@ -248,17 +248,17 @@ impl Explaining<'_> {
         ))
     }
 
-    /// Returns true if an exit status is a failure: the user says so, or it is that of a Rust
-    /// panic.
+    /// Returns true if an exit status is a failure: the user calls it one, or it is the status of a
+    /// Rust panic.
     fn is_failure(&self, status: i32) -> bool {
         let asked = self.request.failing_target.crash_exit;
         asked == Some(status) || status == RUST_PANIC
     }
 
-    /// Decides whether runs are to end where a Rust panic begins (the setting `ends_at_panics` of
-    /// `engine`), sets this, and returns it. It is true if the failing run panics and if the
-    /// passing input that the user gives ends in the same way with and without the setting; without
-    /// such an input, the panic is enough.
+    /// Decides whether runs are to end where a Rust panic begins, stores this in `ends_at_panics`
+    /// of `engine`, and returns it. True if the failing run panics and the user's passing input
+    /// ends in the same way with and without the setting; without such an input, the panic is
+    /// enough.
     pub(crate) fn panics(&self, engine: &mut Engine) -> Result<bool, Early> {
         let given = self.request.passing.clone();
         let passing = match given {

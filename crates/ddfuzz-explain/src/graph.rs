@@ -23,19 +23,19 @@ pub enum Place {
 }
 
 /// What an object in memory is, described so that the same object is found in other states of the
-/// program: by declaration and stack frame for variables, not by address.
+/// program: a variable by its declaration and stack frame, not by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// The object is a parameter or local variable.
     Local {
-        /// Number of the stack frame that has the variable, counted from the outermost one.
+        /// Number of the variable's stack frame, counted from the outermost frame.
         frame: usize,
         /// Identifies the variable's declaration in the debug information.
         variable: u64,
     },
     /// The object is a global or static variable; the number identifies its declaration.
     Global(u64),
-    /// The object is a block of memory that is no variable: only pointers lead to it.
+    /// The object is a block of memory that is not a variable: only pointers lead to it.
     Block,
     /// The object is a heap block to which no typed pointer leads.
     Raw,
@@ -55,20 +55,20 @@ pub enum LeafKind {
     Bytes,
 }
 
-/// An atomic value in an object: a number, a pointer, or a run of bytes.
+/// An atomic value in an object: a number, a pointer, or a sequence of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Offset of the value in the object, in bytes; of a bit-field, that of its storage unit.
+    /// Offset of the value in the object, in bytes; for a bit-field, offset of its storage unit.
     pub offset: u64,
-    /// Size of the value in bytes; of a bit-field, that of its storage unit.
+    /// Size of the value in bytes; for a bit-field, size of its storage unit.
     pub size: u64,
     /// The bits that a bit-field takes of its storage unit; `None` for other values.
     pub bits: Option<Bits>,
-    /// Whether the value is a number, a pointer or a run of bytes.
+    /// Whether the value is a number, a pointer or a sequence of bytes.
     pub kind: LeafKind,
-    /// Type of the value; of [`LeafKind::Bytes`], that of one element.
+    /// Type of the value; for [`LeafKind::Bytes`], type of one element.
     pub of: TypeId,
-    /// Operations that lead from the object to the value, such as `.next` or `[3].x`.
+    /// Access path from the object to the value, such as `.next` or `[3].x`.
     pub path: String,
 }
 
@@ -81,19 +81,22 @@ pub struct Object {
     pub place: Place,
     /// Type of the object; `void` for bytes of unknown structure.
     pub of: TypeId,
-    /// The object's bytes.
+    /// Content of the object.
     pub bytes: Vec<u8>,
     /// The atomic values in the object, ascending by offset.
     pub leaves: Vec<Leaf>,
-    /// Name of the variable, register or raw block; empty for blocks that pointers lead to.
+    /// Name of the variable, register, or block that no pointer leads to; empty for blocks that
+    /// pointers lead to.
     pub name: String,
     /// Function of a local variable; empty for other objects.
     pub function: String,
-    /// For a block, the pointer by which it was reached first: the object that holds it, its index
-    /// among that object's leaves, and the offset in this block to which it points.
+    /// For a block, the pointer by which it was reached first: the object that holds the pointer,
+    /// the pointer's index among that object's leaves, and the offset in the block to which it
+    /// points.
     pub reached: Option<(ObjectId, usize, u64)>,
     /// For a variable, a pointer to its beginning from a variable of a more inner frame: the object
-    /// that holds it, and its index among that object's leaves; `None` if there is none.
+    /// that holds the pointer, and the pointer's index among that object's leaves; `None` if there
+    /// is none.
     pub alias: Option<(ObjectId, usize)>,
 }
 
@@ -130,7 +133,8 @@ impl Object {
 /// A word in which the heap allocator keeps the size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Address of the word, which directly follows the block before the one whose size it has.
+    /// Address of the word, which directly follows the block in front of the block whose size it
+    /// has.
     pub address: u64,
     /// Content of the word: the size, with the allocator's flags in the lowest bits.
     pub value: u64,
@@ -146,16 +150,17 @@ pub struct Graph {
     by_address: BTreeMap<u64, ObjectId>,
     /// The words in which the heap allocator keeps the sizes of its blocks, ascending by address.
     pub headers: Vec<Header>,
-    /// Whether objects or leaves were left out because there are too many.
+    /// Whether objects or leaves (atomic values) were left out because there are too many.
     pub is_cut: bool,
 }
 
-/// A place to which a pointer leads: an object, and an offset in it in bytes, at most its size.
+/// A place to which a pointer leads: an object, and an offset in the object in bytes, at most the
+/// object's size.
 pub type Target = (ObjectId, u64);
 
 impl Graph {
-    /// Adds an object to the graph and returns its index; an object in memory is found by its
-    /// address from then on.
+    /// Adds an object to the graph and returns its index. An object in memory can then be found by
+    /// its address.
     pub fn add(&mut self, object: Object) -> ObjectId {
         let id = self.objects.len();
         if let Place::Memory(address) = object.place
@@ -167,28 +172,30 @@ impl Graph {
         id
     }
 
-    /// Returns the object that contains the byte at `address`, with the offset of the byte in it;
-    /// also an object whose end is at `address`. `None` where there is no object.
+    /// Returns the object that contains the byte at `address`, or that ends right before it, with
+    /// the offset of `address` in the object, in bytes. `None` if there is no such object.
     pub fn resolve(&self, address: u64) -> Option<Target> {
         let (start, id) = self.by_address.range(..=address).next_back()?;
         let offset = address - start;
         (offset <= self.objects[*id].bytes.len() as u64).then_some((*id, offset))
     }
 
-    /// Returns the object that contains the byte at `address`, with the offset in it; `None` where
-    /// none does.
+    /// Returns the object that contains the byte at `address`, with the offset of the byte in the
+    /// object; `None` if no object contains it.
     pub fn containing(&self, address: u64) -> Option<Target> {
         let (id, offset) = self.resolve(address)?;
         (offset < self.objects[id].bytes.len() as u64).then_some((id, offset))
     }
 
-    /// Returns the heap allocator's size word that is stored at `address`; `None` where none is.
+    /// Returns the heap allocator's size word that is stored at `address`; `None` if none is stored
+    /// there.
     pub fn header(&self, address: u64) -> Option<&Header> {
         let found = self.headers.binary_search_by_key(&address, |it| it.address);
         found.ok().map(|index| &self.headers[index])
     }
 
-    /// Returns the start of the first object after `address`; `None` where none follows.
+    /// Returns the address of the first object that begins after `address`; `None` if there is
+    /// none.
     pub fn next_start(&self, address: u64) -> Option<u64> {
         self.by_address
             .range(address + 1..)
@@ -196,8 +203,8 @@ impl Graph {
             .map(|(start, _)| *start)
     }
 
-    /// Returns the range of addresses of the atomic value that begins at `address`. If none begins
-    /// there, returns the one byte at `address`.
+    /// Returns the range of addresses of the atomic value that begins at `address`, or only the
+    /// byte at `address` if no value begins there.
     pub fn extent(&self, address: u64) -> Range<u64> {
         let size = self.containing(address).and_then(|(object, offset)| {
             let mut leaves = self.objects[object].leaves.iter();
@@ -208,8 +215,8 @@ impl Graph {
         address..address + size.unwrap_or(1).max(1)
     }
 
-    /// Replaces the atomic values (leaves) of an object. Recorded pointers whose leaf is gone are
-    /// redirected to the leaf that covers them.
+    /// Replaces the atomic values (leaves) of an object. Recorded pointers whose leaf is removed
+    /// are redirected to the new leaf that covers its place.
     pub fn set_leaves(&mut self, object: ObjectId, leaves: Vec<Leaf>) {
         let before = std::mem::replace(&mut self.objects[object].leaves, leaves);
         let leaves = &self.objects[object].leaves;
@@ -233,8 +240,8 @@ impl Graph {
         }
     }
 
-    /// Returns the size of the memory graph in vertices. Each object counts as one, and each atomic
-    /// value in it as one more: a variable of a basic type has two.
+    /// Returns the size of the memory graph in vertices: the number of objects plus the number of
+    /// their atomic values, so that a variable of a basic type counts as two.
     pub fn vertices(&self) -> usize {
         self.objects
             .iter()
@@ -242,15 +249,15 @@ impl Graph {
             .sum()
     }
 
-    /// Returns the object to which a pointer (a leaf of `object`) leads, with the offset in it;
-    /// `None` where it leads to none.
+    /// Returns the object to which a pointer (the leaf `leaf` of `object`) leads, with the offset
+    /// in that object, in bytes; `None` if it leads to no object.
     pub fn target(&self, object: ObjectId, leaf: &Leaf) -> Option<Target> {
         self.resolve(self.objects[object].address(leaf))
     }
 
     /// Returns the name of a place in an object, as C would write it: `list->tail`, `a[2]`. The
-    /// name of a block begins with the variable from which the fewest pointers lead to it, of the
-    /// innermost frame where there are several.
+    /// name of a block begins with the variable from which the fewest pointers lead to the block;
+    /// if there are several, with the one of the innermost frame.
     pub fn name(&self, object: ObjectId, path: &str) -> String {
         let it = &self.objects[object];
         let alias = it.alias.filter(|_| path.starts_with('.'));
@@ -280,8 +287,8 @@ impl Graph {
         }
     }
 
-    /// Returns the name of the byte at `offset` of an object, in one of its atomic values (leaves):
-    /// that of the leaf, with an index where it is a run of several bytes.
+    /// Returns the name of the byte at `offset` of an object, which is in its atomic value `leaf`:
+    /// the name of this leaf, with an index if it is a sequence of several bytes.
     pub fn name_of(&self, object: ObjectId, leaf: &Leaf, offset: u64) -> String {
         let path = match leaf.kind {
             LeafKind::Bytes if leaf.size > 1 => format!("{}[{}]", leaf.path, offset - leaf.offset),
@@ -290,8 +297,8 @@ impl Graph {
         self.name(object, &path)
     }
 
-    /// Returns the function whose local variable begins the name of `object`, such as `list` in
-    /// `list->tail`; empty if the variable is global.
+    /// Returns the function of the local variable with which the name of `object` begins, such as
+    /// `list` in `list->tail`; empty if the variable is global.
     pub fn function(&self, object: ObjectId) -> &str {
         let mut at = object;
         loop {

@@ -1,5 +1,5 @@
-//! The tests of a chain's link: whether its variable carries the failure, and follows from a cause
-//! before it.
+//! The tests of a chain's link: whether its variable carries the failure, and whether it follows
+//! from an earlier cause.
 
 use ddfuzz_delta::{Config, Outcome};
 
@@ -16,20 +16,21 @@ use crate::types::Types;
 /// run fail.
 const OTHERS: usize = 4;
 
-/// In how many of the links behind a cause the test of its variable tells what follows from it.
+/// Number of links after a cause for which the test of the cause's variable tells whether they
+/// follow from it.
 const NEXT: usize = 4;
 
 /// What a test of a cause's variable has shown about later causes.
 pub(crate) struct Following {
     from: Cause,
-    /// The later causes that were looked at, and whether their variables then have their failing
-    /// values.
+    /// The later causes that were looked at, and whether their variables had their failing values
+    /// after the test had set the variable of `from`.
     to: Vec<(Cause, bool)>,
 }
 
 impl Runs {
-    /// Runs the tests from which the confidence in a variable at a point is derived, and returns
-    /// their outcomes; [`follows`](Runs::follows) is not among them.
+    /// Runs the tests from which the confidence in the variable `at`, at its point, is derived, and
+    /// returns their outcomes, without the outcome of [`follows`](Runs::follows).
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -69,7 +70,8 @@ impl Runs {
         Ok(evidence)
     }
 
-    /// Returns the outcome of a test of a variable alone at a point; `None` if there was none.
+    /// Returns the outcome of a test in which only `variable` was set at the point with the index
+    /// `point`; `None` if there was no such test.
     pub(crate) fn outcome_alone(&self, point: usize, variable: &Identity) -> Option<Outcome> {
         let states = self.states.get(&point)?;
         if !states.deltas.contains_key(variable) {
@@ -83,9 +85,10 @@ impl Runs {
             .copied()
     }
 
-    /// Returns a point of a link at which its variable alone makes the passing run fail: the last
-    /// one of the examined points at which that was seen before or, if there is none, the first of
-    /// up to [`OTHERS`] points between them at which a test shows it now. `None` if no test does.
+    /// Returns a point of a link at which setting its variable alone makes the passing run fail:
+    /// the last examined point at which an earlier test showed this or, if there is none, the first
+    /// of up to [`OTHERS`] points inside of the link at which a new test shows it. `None` if no
+    /// test does.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -112,9 +115,9 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns true if a variable follows from an earlier one: when the variable of `from` is set
-    /// to its failing value at its point, the variable of `to` gets its failing value by the later
-    /// point. One test tells that of all causes close behind `from`.
+    /// Returns true if a variable follows from an earlier one: after the variable of `from` is set
+    /// to its failing value at its point, the variable of `to` has its failing value at the point
+    /// of `to`. False if that is not known.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -135,13 +138,13 @@ impl Runs {
         Ok(known(self).unwrap_or(false))
     }
 
-    /// Returns true if a test has shown what follows from a cause.
+    /// Returns true if a test has already told which later causes follow from the cause `from`.
     fn is_followed(&self, from: &Cause) -> bool {
         self.following.iter().any(|it| it.from == *from)
     }
 
-    /// Tests the variable of a cause alone, and keeps what follows from it at the next links of the
-    /// chain. Returns the outcome of the test.
+    /// Tests the variable of the cause `from` alone, and records which of the next links of the
+    /// chain follow from it. Returns the outcome of the test.
     fn follow(&mut self, at: &mut AtPoint<'_>, from: &Cause) -> Result<Outcome, EngineError> {
         let later = |link: &Link| {
             let points = [link.cause.point, link.last];
@@ -157,7 +160,8 @@ impl Runs {
         self.follow_to(at, from, &to)
     }
 
-    /// Tests the variable of `from` alone, and keeps which of the later causes `to` follow from it.
+    /// Tests the variable of the cause `from` alone, and records which of the later causes `to`
+    /// follow from it. Returns the outcome of the test.
     fn follow_to(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -194,8 +198,8 @@ impl Runs {
         Ok(self.outcome(at, ending))
     }
 
-    /// Returns true if the variable of `to` has its failing value in the state `made`, which a test
-    /// has made at its point.
+    /// Returns true if the variable of `to` has its failing value in `made`, the state of a test at
+    /// the point of `to`.
     fn is_made(&self, made: &Graph, to: &Cause) -> bool {
         let types = self.engine.info.types.clone();
         let states = &self.states[&to.point];
@@ -232,8 +236,8 @@ impl Runs {
     }
 }
 
-/// Returns the subset of the differences that are in the same place as `variable`: the variable's
-/// own ones if it is in memory, those of all variables in its register if it is in one.
+/// Returns the subset of the differences that are in the same place as `variable`: its own
+/// differences if it is in memory, those of all variables in its register if it is in a register.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     match variable.place {
         Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),

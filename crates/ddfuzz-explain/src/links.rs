@@ -1,5 +1,5 @@
-//! Selects the links of a chain that reports show: those of the program's own variables, with the
-//! values that they get later.
+//! Selects the links of a cause–effect chain that reports show: those of the program's own
+//! variables. Links whose variables get other values later are shown twice.
 
 use crate::chain::{Cause, Link};
 use crate::engine::EngineError;
@@ -93,10 +93,10 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Merges pairs of links of one variable, with the same values in both runs, that tell of one
-/// missing write. The earlier link names this write, which only the passing run makes. The later
-/// link names the write before it, whose value the failing run keeps. The merged link is the
-/// earlier one, at the point and with the confidence of the later one.
+/// Merges pairs of links of one variable, with the same values in both runs, that are about the
+/// same missing write. The earlier link names this write, which only the passing run makes. The
+/// later link names the last write of the failing run before it, whose value stays. The merged link
+/// is the earlier one, at the point and with the confidence of the later one.
 fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     let mut index = 0;
     while index < chain.len() {
@@ -122,10 +122,10 @@ fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Returns the links of the chain, in which each link whose variable changes its values while it
-/// carries the failure is split. The first link keeps the earlier values; the second has the values
-/// at the last point of the link at which the variable, set to its failing value, was seen to make
-/// the passing run fail alone, or else those at the last point of the link.
+/// Returns the links of the chain, with each link split in two whose variable changes its values
+/// while it carries the failure. The first of the two keeps the earlier values. The second has the
+/// values at a later point: the last one in the link at which the variable, set to its failing
+/// value, was seen to make the passing run fail alone, or else the last point of the link.
 ///
 /// # Errors
 /// When the experiments cannot be made.

@@ -15,11 +15,11 @@ pub struct Matching {
 impl Matching {
     /// Matches the objects of two graphs.
     ///
-    /// Variables match by their declaration and frame. From there both graphs are traversed in
-    /// parallel: two blocks match if the same pointer leads to them and all their values but
-    /// pointers are equal. A second pass matches the remaining blocks by content, so that the
-    /// elements of a list after an inserted one keep their partners; a third one accepts blocks to
-    /// which the same pointer leads whatever they contain.
+    /// Variables match by their declaration and frame. From the variables, both graphs are
+    /// traversed in parallel: two blocks match if the same pointer leads to them and all their
+    /// values but pointers are equal. A second pass matches the remaining blocks by content, so
+    /// that the elements of a list after an inserted one keep their partners; a third pass matches
+    /// blocks that the same pointer leads to, whatever they contain.
     pub fn new(passing: &Graph, failing: &Graph) -> Matching {
         let mut work = Work {
             passing,
@@ -61,7 +61,7 @@ impl Matching {
 
 /// Makes the atomic values (leaves) of each pair of matched objects in two graphs the same, so that
 /// they can be compared one by one. Where the leaves of both objects differ, as in a union that
-/// holds another member in each state, both get one leaf of raw bytes instead.
+/// holds another member in each state, both objects get one leaf of raw bytes instead.
 pub fn unify(passing: &mut Graph, failing: &mut Graph) {
     let pairs: Vec<_> = Matching::new(passing, failing).pairs().collect();
     for (one, other) in pairs {
@@ -126,8 +126,8 @@ fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
     all
 }
 
-/// Returns the length in bytes of what the beginnings of two paths of variables, such as `.a[2].b`,
-/// have in common; it ends before a `.` or `[`.
+/// Returns the length in bytes of the common beginning of two paths of variables, such as
+/// `.a[2].b`; it ends before a `.` or `[`.
 fn shared_path(one: &str, other: &str) -> usize {
     let bytes = one.bytes().zip(other.bytes());
     let same = bytes.take_while(|(one, other)| one == other).count();
@@ -146,13 +146,13 @@ struct Work<'a> {
     matching: Matching,
     /// Matched pairs of objects whose pointers are still to be followed.
     queue: VecDeque<(ObjectId, ObjectId)>,
-    /// Pairs of blocks to which the same pointer leads, but whose contents differ: they are matched
-    /// only where nothing better is found.
+    /// Pairs of blocks that the same pointer leads to, but whose contents differ: they are matched
+    /// only where no block of equal content is found.
     postponed: VecDeque<(ObjectId, ObjectId)>,
 }
 
-/// What two blocks of memory are compared by, to find blocks that correspond in both states: type,
-/// size, and all bytes except pointers. Blocks that have it in common are matched.
+/// What memory blocks are compared by, to find blocks that correspond in both states: type, size,
+/// and all bytes except pointers. Two blocks for which all three are equal are matched.
 type Content = (TypeId, usize, Vec<u8>);
 
 impl Work<'_> {

@@ -38,8 +38,8 @@ pub(crate) fn calls(places: &[FrameRecord]) -> String {
     named.join(" < ")
 }
 
-/// Returns a sentence with the statements on which the failure depends, each once, without those
-/// that the lines `told` of the text name already; `None` where none is left.
+/// Returns a sentence that names the statements on which the failure depends, each once, without
+/// those that the lines `told` of the text already name; `None` if there are no others.
 pub(crate) fn depends(it: &Explanation, told: &[String]) -> Option<String> {
     let is_new = |place: &&FrameRecord| {
         let named = plain_place(place);

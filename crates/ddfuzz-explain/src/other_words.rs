@@ -1,10 +1,11 @@
-//! Inputs that differ from a given one in a word or a line: as a user would change it. Pure.
+//! Inputs that differ from a given one in a word or a line, as if a user had changed it. Pure.
 
 use std::collections::HashSet;
 
 use crate::passing::SimilarInput;
 
-/// Largest number of inputs that are made of the passing one, and of the failing one.
+/// Largest numbers of inputs that are made from the passing input (first), and from the failing
+/// one.
 const MADE: [usize; 2] = [48, 24];
 
 /// A part of a text: a word, or what is between two words.
@@ -14,8 +15,9 @@ struct Part<'a> {
     is_word: bool,
 }
 
-/// Returns inputs that differ from the passing or the failing one by one word or one line, which
-/// stands there twice, is exchanged with the next one, or is replaced by another one like it.
+/// Returns variants of the passing and of the failing input in each of which one word or line is
+/// changed: it is written twice, or exchanged with the next one, or (words only) replaced by
+/// another word like it, a number by a number.
 pub(crate) fn with_other_words(failing: &[u8], passing: &[u8]) -> Vec<SimilarInput> {
     let mut known = HashSet::from([failing.to_vec(), passing.to_vec()]);
     let mut found = Vec::new();
@@ -33,9 +35,10 @@ pub(crate) fn with_other_words(failing: &[u8], passing: &[u8]) -> Vec<SimilarInp
     found
 }
 
-/// Returns at most `most` inputs that are made of `input`, by what is done: a word is doubled,
-/// replaced by the next one like it, or exchanged with the next one; a line is doubled, or exchanged
-/// with the next one. Of each kind there are as many, spread over the whole input.
+/// Returns at most `most` variants of `input` in five lists, by what is done: a word is doubled,
+/// replaced by the next word like it, or exchanged with the next word; a line is doubled, or
+/// exchanged with the next line. Each list has about the same length, and its changes are spread
+/// over the whole input.
 fn kinds(input: &[u8], most: usize) -> [Vec<Vec<u8>>; 5] {
     let all = parts(input);
     let words: Vec<usize> = (0..all.len()).filter(|at| all[*at].is_word).collect();
@@ -78,8 +81,8 @@ fn kinds(input: &[u8], most: usize) -> [Vec<Vec<u8>>; 5] {
     ]
 }
 
-/// Splits a text into words (letters, digits, `_` and, within numbers, points) and what is between
-/// them.
+/// Splits a text into words (letters, digits, `_` and, within numbers, decimal points) and the text
+/// between them.
 fn parts(text: &[u8]) -> Vec<Part<'_>> {
     let is_word = |at: usize| {
         let byte = text[at];

@@ -23,12 +23,12 @@ pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending)
     ends_well && !fails
 }
 
-/// Returns up to `most` inputs that pass and are close to the failing input `failing`: those of
+/// Returns up to `most` inputs that pass and are close to the failing input `failing`: inputs of
 /// `given`, and variants of `failing` with one byte changed, or one byte or line removed. If none
-/// of these exits with status 0, adds the largest passing part of `failing`, or if that does not
-/// pass, longer inputs that contain `failing`. Inputs that exit with status 0 come first, and of
-/// these the ones as long as `failing`. `failing_ending` is how the failing run ended, `criterion`
-/// says what makes a run a failure.
+/// of these exits with status 0, adds the largest passing part of `failing` or, if there is none,
+/// longer inputs that contain `failing`. Inputs that exit with status 0 come first, and among these
+/// the ones as long as `failing`. `failing_ending` is how the failing run ended, `criterion` says
+/// what makes a run a failure.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -91,8 +91,9 @@ fn passes(
     Ok(judge_candidate(criterion, &ending, failing) && ending.ended == expected)
 }
 
-/// Searches by `ddmax`, with at most `most` tests, for the largest subset of `units` deltas for
-/// which `passes` is true, and returns the largest found; the empty subset is taken to pass.
+/// Searches by `ddmax`, with at most `most` tests, for the largest subset of a number of deltas
+/// (`units`) for which `passes` is true; returns the largest subset found. The empty subset is
+/// taken to pass.
 fn maximized(
     units: usize,
     most: usize,
@@ -115,7 +116,7 @@ fn maximized(
 }
 
 /// Searches by `ddmax`, with a few runs, for the largest part of the failing input that passes, and
-/// returns it; `None` if the empty input does not pass, or no larger part is found.
+/// returns it; `None` if the empty input does not pass, or no larger part that passes is found.
 fn largest_part(
     engine: &mut Engine,
     criterion: &Criterion,
@@ -137,9 +138,10 @@ fn largest_part(
     Ok(Some(part_of(&found)).filter(|part| !part.is_empty()))
 }
 
-/// Searches for a passing input that is closer to the failing input than the one `given` (trace and
-/// input of a passing run), and returns trace and input of its run, or else `given`. The new run
-/// must have at least 90 % as many points in common with the failing run as the given one has.
+/// Searches for a passing input that is closer to the failing input than the input `given`, which
+/// comes with the trace of its run. Returns the trace and the input of the closer one, or else
+/// `given`. The new run must have at least 90 % as many points in common with the failing run as
+/// the given run has.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -162,9 +164,9 @@ pub fn closest(
     Ok(given)
 }
 
-/// Returns a passing input that differs less from the failing one than `passing` does. Takes over
-/// as many of the differences as a few runs of `ddmax` show to be possible while the input still
-/// passes with the same exit status. `None` if none can be taken over.
+/// Returns a passing input that differs less from the failing one than `passing` does: `passing`
+/// with some of the differences applied, as many as a few runs of `ddmax` find, so that the input
+/// still passes with the same exit status. `None` if no difference can be applied.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -186,8 +188,8 @@ pub fn closer(
 }
 
 /// Returns the changes that turn the text `from` into `to`. In texts of the same length, each
-/// differing byte is one change. In others, each added and each removed byte is one change, and so
-/// is a whole range of bytes that others replace.
+/// differing byte is one change. In other texts, each added and each removed byte is one change,
+/// and so is each range of bytes that is replaced as a whole.
 fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     if from.len() == to.len() {
         let differs = (0..to.len()).filter(|at| from[*at] != to[*at]);
@@ -204,8 +206,8 @@ fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     changes(from, to).into_iter().flat_map(split).collect()
 }
 
-/// Returns the text `from` with some of the changes `deltas` applied, all of which turn it into
-/// `to`: those whose indices are in `taken`.
+/// Returns the text `from` with those of the changes `deltas` applied whose indices are in `taken`.
+/// All changes together turn `from` into `to`.
 fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8> {
     let mut text = Vec::new();
     let taken = taken.ranges().flat_map(|range| &deltas[range]);
@@ -213,16 +215,16 @@ fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8>
     text
 }
 
-/// Returns inputs close to a given one: with another byte at one place, for places spread over the
-/// whole input; with one byte removed; and with one line removed.
+/// Returns inputs close to a given one: with another byte at one place, or one byte removed, for
+/// places spread over the whole input; and with one line removed.
 fn variants(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = at_one_place(input);
     all.extend(without_a_line(input));
     all
 }
 
-/// Returns variants of an input that differ from it at one place: with another byte there, or
-/// without that byte. The places are spread over the whole input.
+/// Returns variants of an input that differ from it at one place: with another byte at the place,
+/// or without its byte. The places are spread over the whole input.
 fn at_one_place(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let places = spread(input.len());
@@ -251,8 +253,7 @@ fn at_one_place(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Largest number of lines of an input each of which is left out once, to make variants of the
-/// input.
+/// Largest number of variants of an input that are made by removing one of its lines.
 const LINES: usize = 64;
 
 /// Returns variants of an input of several lines, each without one of the first [`LINES`] lines.
@@ -282,11 +283,11 @@ fn longer(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Approximate number of variants of the passing and of the failing input that are made, together.
+/// Approximate number of variants that are made of the passing and the failing input together.
 const SIMILAR: usize = 48;
 
-/// An input for runs to compare with: the passing input, or a variant of it or of the failing input
-/// that differs little.
+/// An input whose run is compared with the failing run: the passing input, or a variant that
+/// differs little from the passing or the failing input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimilarInput {
     /// The bytes of the input.

@@ -1,5 +1,5 @@
-//! Places in the program for the result: frames, points, lines of the source; and reasons of
-//! refusals.
+//! Places in the program (frames, points, source lines) as records of the result, and the reasons
+//! for which an explanation is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -92,8 +92,8 @@ pub(crate) fn crash_record(engine: &Engine, failing: &Ending) -> CrashRecord {
     }
 }
 
-/// Directories of the system's libraries: a failure in one of these is looked for in the code that
-/// has called the library.
+/// Directories of the system's libraries. After a failure in one of them, the failing statement is
+/// looked for in the code that called the library.
 const OF_SYSTEM: [&str; 5] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store"];
 
 /// Returns the file name of the library in whose code a run has failed; `None` for the program's
@@ -128,8 +128,8 @@ pub(crate) fn newer_sources(engine: &Engine) -> Vec<String> {
 /// Largest source file that is read for the text of a line, in bytes.
 const LARGEST_SOURCE: u64 = 16 << 20;
 
-/// Returns the text of a source file that debug information names; `None` where it is no regular
-/// file, larger than 16 MiB, or cannot be read.
+/// Returns the text of a source file that debug information names; `None` if it is not a regular
+/// file, is larger than 16 MiB, or cannot be read.
 pub fn source_text(file: &str) -> Option<String> {
     let text = regular::read(Path::new(file), LARGEST_SOURCE).ok()?;
     Some(String::from_utf8_lossy(&text).into_owned())

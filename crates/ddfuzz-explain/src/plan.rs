@@ -6,9 +6,10 @@ use crate::graph::Place;
 /// to this place, or writes the address of this place elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
-    /// An address or register of the passing state, and an offset in bytes from it.
+    /// An address or register in the state of the passing run, and an offset in bytes from it.
     At(Place, u64),
-    /// A block that the plan allocates, by its index, and an offset in bytes.
+    /// A block that the plan allocates, by its index in `Plan::allocations`, and an offset in bytes
+    /// from its beginning.
     New(usize, u64),
 }
 
@@ -16,12 +17,12 @@ pub enum Spot {
 /// bytes, some bits, or the address of a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The write puts these bytes into the place as they are.
+    /// Bytes that the write puts into its place as they are.
     Bytes(Vec<u8>),
-    /// The write changes only those bits of the place that are set in the mask, the second value,
-    /// to the bits of the first value.
+    /// New bits (first value) and a mask (second value): the write changes only those bits of its
+    /// place that are set in the mask.
     Masked(Vec<u8>, Vec<u8>),
-    /// The write puts the address of this place, as a pointer of 8 bytes, into the place.
+    /// A place whose address the write stores as a pointer of 8 bytes.
     Address(Spot),
 }
 
@@ -34,13 +35,13 @@ pub struct Write {
     pub content: Content,
 }
 
-/// The changes to a passing state by which a test sets some of its differences: memory blocks to
-/// allocate (their sizes in bytes), then writes in order.
+/// Changes that a test makes to a fork of the passing run, to give some variables their values in
+/// the failing run: memory blocks to allocate (their sizes in bytes), then writes in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Sizes in bytes of the blocks that are allocated first.
     pub allocations: Vec<u64>,
-    /// The writes that follow the allocations, in order.
+    /// The writes that are made after the allocations, in order.
     pub writes: Vec<Write>,
 }
 

@@ -1,4 +1,4 @@
-//! Why an explanation is refused once the program has been run, and what is certain nonetheless.
+//! Why an explanation is refused after the program has been run, and what is certain nonetheless.
 
 use ddfuzz_exec::Ended;
 
@@ -25,9 +25,10 @@ pub(crate) fn not_passing(request: &Request, ending: &Ending) -> ExplainError {
 }
 
 impl Explaining<'_> {
-    /// Stores in the result of a refused explanation what runs without a tracer show. This is how
-    /// the failing run ends, if the result lacks it, and the difference between the two given
-    /// inputs, if the passing one exits with status 0. Nothing is added once the time is over.
+    /// Stores in the result of a refused explanation what runs without a tracer show: how the
+    /// failing run ends, if the result lacks it, and the difference between the two given inputs,
+    /// if the passing input makes the target exit with status 0. Adds nothing once the time is
+    /// over.
     pub(crate) fn add_given(&mut self) {
         let request = self.request;
         let time = self.time;
@@ -72,8 +73,8 @@ impl Explaining<'_> {
     }
 
     /// Returns the refusal to explain the failure of two runs for which no chain was found, with
-    /// its reason: no debug information, no time, what matters is not in memory, or nothing could
-    /// be set at the points that both runs share.
+    /// its reason: no debug information; no time; the variables that matter are not in memory; or
+    /// nothing could be set at the points that both runs share.
     pub(crate) fn without_chain(&self, runs: &Runs) -> Early {
         if runs.engine.info.has_lines_only() && !self.request.raw {
             let (reason, hint) =

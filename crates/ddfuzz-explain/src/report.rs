@@ -11,7 +11,7 @@ use crate::chain::Confidence;
 /// it, or why there is none.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Explanation {
-    /// Why no chain can be given; null where one is.
+    /// Why no chain can be given; null if there is a chain.
     pub refused: Option<Refusal>,
     /// How and where the program failed.
     pub crash: CrashRecord,
@@ -21,11 +21,11 @@ pub struct Explanation {
     pub look_first: Vec<SuspectRecord>,
     /// The variables that carried the failure, in the order of time.
     pub chain: Vec<LinkRecord>,
-    /// The statement after which the runs went different ways, so that only the failing one came to
-    /// where it failed; null where both did, or where that is not known.
+    /// The statement after which the runs went different ways, so that only the failing run came to
+    /// the place of its failure; null if both came there, or if that is not known.
     pub parted: Option<FrameRecord>,
-    /// Where the value came from on which the decision of the statement `parted` depends in the
-    /// failing run; null where that is not known.
+    /// Origin, in the failing run, of the value on which the decision of the statement `parted`
+    /// depends; null where that is not known.
     pub decided: Option<OriginRecord>,
     /// The heap block past whose end the failing run has written; null where none is known.
     pub overflow: Option<OverflowRecord>,
@@ -38,38 +38,38 @@ pub struct Explanation {
     /// A call of `realloc` without whose move of a block the failing run does not fail, and up to three of
     /// the calls that led to it, innermost first; empty where none is known.
     pub moved_early: Vec<FrameRecord>,
-    /// The first use of the block at its old address after the call in `freed_early` or
-    /// `moved_early`, and up to three of the calls that led to it, innermost first; empty where
-    /// none is seen.
+    /// The first use of the freed or moved block at its old address, after the call in
+    /// `freed_early` or `moved_early`, and up to three of the calls that led to the use, innermost
+    /// first; empty if no use is seen.
     pub used_late: Vec<FrameRecord>,
-    /// Where the value came from by which the failing run crashed: a pointer to no valid memory, or
-    /// a divisor; null where that is not known.
+    /// Origin of the value with which the failing run crashed, such as a pointer to no valid memory
+    /// or a divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
-    /// Conditions by which the run came to its failure, and which avert it when decided the other
-    /// way in a run of the failing input; those nearest to the failure come first. At most one of
-    /// them keeps the run from executing the failing statement.
+    /// Conditions that led the run to its failure, and that avert the failure when decided the
+    /// other way in a run of the failing input; the nearest to the failure come first. At most one
+    /// of them keeps the run from executing the failing statement.
     pub switched: Vec<SwitchedRecord>,
-    /// Statements of which something is odd in the failing run, the most telling first: one that
+    /// Statements about which something is odd in the failing run, the most telling first: one that
     /// changes the field by which a record is filed in a table, writes to memory that was freed, or
-    /// chooses the address to which a value is written. Empty where nothing is odd, or the run is
+    /// chooses the address to which a value is written. Empty if nothing is odd, or if the run is
     /// too long to be recorded.
     pub observed: Vec<SuspectRecord>,
-    /// Conditions, of all in the failing run, that avert the failure when decided the other way.
-    /// Those with which the run still reaches the failing statement come first, and among these the
-    /// ones on which the fewest executed statements depend. At most six are given; at most 300 are
-    /// tried. A return of a function that returns nothing but 0 and 1 is also a condition.
+    /// Conditions of the failing run that avert the failure when decided the other way; at most 300
+    /// are tried, and at most six given. Conditions after which the run still reaches the failing
+    /// statement come first, and among these the ones on which the fewest executed statements
+    /// depend. A return of a function that only returns 0 and 1 is also a condition.
     pub critical: Vec<CriticalRecord>,
     /// Mutants of the program that keep the failing run from failing. In a mutant, one instruction
-    /// does something else each time it is executed. Those come first that change least in runs of
-    /// other inputs; one for each source line, at most six.
+    /// does something else each time it is executed. The mutants that change least in runs of other
+    /// inputs come first; one for each source line, at most six.
     pub mutants: Vec<MutantRecord>,
-    /// The statement that tells runs that fail from others best, of inputs that differ little: all
-    /// runs that fail execute it, and at most a quarter of the others. Null where there is none.
+    /// The statement that best tells runs that fail from others, among runs of inputs that differ
+    /// little: all runs that fail execute it, and at most a quarter of the others. Null if there is
+    /// no such statement.
     pub telling: Option<TellingRecord>,
-    /// The statements on which the failure depends by values, addresses and conditions: of each
-    /// function the nearest one that computes a number, and the nearest one that decides; those
-    /// nearest to the failure first, at most sixteen. Empty where the run is too long to be
-    /// recorded.
+    /// The statements on which the failure depends by values, addresses and conditions, the nearest
+    /// to the failure first, at most sixteen: of each function, the nearest one that computes a
+    /// number, and the nearest one that decides. Empty if the run is too long to be recorded.
     pub depends: Vec<FrameRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
@@ -87,10 +87,10 @@ pub struct Explanation {
     /// Whether the time was over before all variables of the chain were found and tested. Untested
     /// variables are called not confirmed.
     pub out_of_time: bool,
-    /// What was not tried, or not to its end, because the time for it was over; empty where all was
+    /// What was not tried, or not completely, because the time for it was over; empty if all was
     /// tried.
     pub untried: Vec<String>,
-    /// The critical slice; null where none was asked for.
+    /// The critical slice; null if none was requested.
     pub slice: Option<SliceRecord>,
     /// Functions that only the failing run enters.
     pub only_failing: Vec<String>,
@@ -104,13 +104,15 @@ pub struct Explanation {
 /// A statement that tells runs that fail from others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TellingRecord {
-    /// The statement, the first one of the failing run where several tell runs apart alike.
+    /// The statement; if several tell the runs apart equally well, the first of them in the failing
+    /// run.
     pub place: FrameRecord,
-    /// Number of runs that fail, of inputs that differ little. All of them execute the statement.
+    /// Number of runs that fail, among runs of inputs that differ little; all of them execute the
+    /// statement.
     pub failing: usize,
-    /// Number of other runs that execute the statement.
+    /// Number of runs without failure that execute the statement.
     pub passing: usize,
-    /// Number of other runs.
+    /// Number of all runs without failure, of inputs that differ little.
     pub others: usize,
 }
 
@@ -132,26 +134,26 @@ pub struct CrashRecord {
     pub class: Option<String>,
     /// How the failing run ended: its exit status or signal, as text.
     pub ended: String,
-    /// Function of the program in which the run failed; null where the stack has none.
+    /// Function of the program in which the run failed; null if the stack has none.
     pub function: Option<String>,
     /// Source file of the statement at which the run failed, as the debug information names it.
     pub file: Option<String>,
     /// Line in the source file at which the run failed.
     pub line: Option<u64>,
-    /// The text of the source line at which the run failed, where the file can be read.
+    /// The text of the source line at which the run failed; null if the file cannot be read.
     pub source: Option<String>,
     /// Functions of the program on the stack, innermost first; 64 at most.
     pub stack: Vec<FrameRecord>,
     /// What a sanitizer reports about the failure; null without a report.
     pub message: Option<String>,
-    /// Name of the library's file in whose code the run failed, which is not examined; null where
+    /// Name of the file of the library in whose code the run failed, which is not examined; null if
     /// it failed in code of the program itself, or of the system.
     pub library: Option<String>,
     /// The line of the output that makes the run a failure, quoted; null if the failure is a crash
     /// or an exit status.
     pub wrong: Option<String>,
-    /// Number of runs of the failing input that ended in the same way, the first included; 3 if all
-    /// did.
+    /// Number of runs of the failing input that ended in the same way, including the first; 3 if
+    /// all did.
     pub replays: u32,
 }
 
@@ -174,7 +176,7 @@ pub struct InputRecord {
     /// The failing input; null where the command lines differ, or the explanation was refused
     /// before the inputs were compared.
     pub failing: Option<Base64>,
-    /// The passing input; null where `failing` is.
+    /// The passing input; null if `failing` is null.
     pub passing: Option<Base64>,
     /// Whether the passing input is closer to the failing one than the one that the user gave.
     pub is_closer: bool,
@@ -183,11 +185,11 @@ pub struct InputRecord {
 /// A range of the failing input, and what the passing input has in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InputDifference {
-    /// Offset of the range's first byte in the failing input, and of the first byte after it.
+    /// Offset of the range's first byte in the failing input, and of the byte after its last one.
     pub at: [u64; 2],
-    /// The bytes of the range in the failing input; empty where the passing one only has more.
+    /// The bytes of the range in the failing input; empty if the passing input only has more bytes.
     pub removed: Base64,
-    /// The bytes of the passing input in place of `removed`; empty where it only lacks those.
+    /// The bytes of the passing input in place of `removed`; empty if it only lacks bytes.
     pub inserted: Base64,
 }
 
@@ -197,7 +199,7 @@ pub struct InputDifference {
 pub struct LinkRecord {
     /// Name of the variable, as C would write it.
     pub variable: String,
-    /// Function that has the local variable with which the name begins; null for another one.
+    /// Function of the local variable with which the name begins; null if it is not a local one.
     pub local_of: Option<String>,
     /// Name of the variable's type.
     #[serde(rename = "type")]
@@ -221,33 +223,33 @@ pub struct LinkRecord {
     pub writer: Option<WriterRecord>,
     /// The calls that led to the statement which wrote the value, innermost first; at most three.
     pub calls: Vec<FrameRecord>,
-    /// Where the value of the variable came from: the statement that made it. If that statement
-    /// only copied the value (`copies`), those from which it was copied are in `earlier`. Null for
-    /// all links but the last confirmed one, and where the origin is not known.
+    /// Where the value of the variable came from: the statement that made it. If this statement
+    /// only copied the value (`copies`), the statements from which it was copied are in `earlier`.
+    /// Null for all links but the last confirmed one, and if the origin is not known.
     pub made_of: Option<OriginRecord>,
     /// If the statement that wrote the value got it from a called function: the statement of that
     /// function which computed the value. Null otherwise, or where that was not found.
     pub returned: Option<FrameRecord>,
-    /// If the writer read from another place in memory than in the passing run, because a pointer
-    /// or an index differed: where the value came from that it read there. Null where it read from
-    /// the same place, or where that is not known.
+    /// Origin of the value that the writer read from memory, if it read from another place than in
+    /// the passing run, because a pointer or an index differed. Null if it read from the same
+    /// place, or if that is not known.
     pub selected: Option<OriginRecord>,
-    /// The last statement before the runs went different ways, after which only one of them
-    /// executed the writer. If no writer is known, the first statement since the previous link
-    /// after which the runs went different ways. Null where both runs executed the writer, or where
-    /// that is not known.
+    /// The last statement before the runs went different ways, so that only one of them executed
+    /// the writer. If no writer is known, the first statement since the previous link after which
+    /// the runs went different ways. Null if both runs executed the writer, or if that is not
+    /// known.
     pub parted: Option<FrameRecord>,
-    /// Where the value came from on which the decision of the statement `parted` depends in the
-    /// failing run; null where that is not known.
+    /// Origin, in the failing run, of the value on which the decision of the statement `parted`
+    /// depends; null where that is not known.
     pub decided: Option<OriginRecord>,
     /// If only the passing run writes a new value: the statement that wrote the old value, which
     /// the variable keeps in the failing run. Null otherwise, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
     /// If only the passing run writes another value: statements that the failing run executes in
-    /// place of that write, from where the runs went different ways to where they meet again. Those
-    /// that write other fields of the same record come first; then those of the function where the
-    /// runs went different ways, beginning with the ones that write more than local variables. At
-    /// most six; empty if the failing run writes the value.
+    /// place of this write, from where the runs went different ways to where they meet again. First
+    /// come writes to other fields of the same record, then statements of the function where the
+    /// runs went different ways, beginning with those that write more than local variables. At most
+    /// six; empty if the failing run writes the value.
     pub instead: Vec<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,
@@ -272,7 +274,7 @@ pub enum WriterRecord {
 }
 
 /// A statement that wrote a variable in one run only, as it is serialized: the place, and the name
-/// of that run.
+/// of the run.
 #[derive(Serialize)]
 struct MissedWrite<'a> {
     #[serde(flatten)]
@@ -300,15 +302,15 @@ impl Serialize for WriterRecord {
 pub struct OverflowRecord {
     /// Size of the block that the program asked for, in bytes.
     pub bytes: u64,
-    /// The call by which the block was allocated, and up to three of those that led to it,
-    /// innermost first.
+    /// The call that allocated the block, and up to three of the calls that led to it, innermost
+    /// first.
     pub allocated: Vec<FrameRecord>,
     /// Where the size of the block came from; null where the call gives it as a constant, or where
     /// that is not known.
     pub size: Option<OriginRecord>,
     /// Whether the call that allocates the block passes the value of `size` on unchanged.
     pub passes_size: bool,
-    /// Where the value came from that decided how much was written: a length, the bound of a loop or an
+    /// Origin of the value that decided how much was written: a length, the bound of a loop or an
     /// index; null where that is not known.
     pub extent: Option<OriginRecord>,
     /// The statement that wrote past the end of the block, over the size field of the next block;
@@ -322,28 +324,31 @@ pub struct OverflowRecord {
     pub is_averted: bool,
 }
 
-/// A write that begins in a variable, or by the address of one, and reaches into other variables.
+/// A write that begins in a variable, or whose address was computed from a variable's address, and
+/// that reaches into other variables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OverrunRecord {
     /// The statement that writes, and up to three of the calls that led to it, innermost first.
     pub place: Vec<FrameRecord>,
     /// Name of the variable in which the write should have stayed, as C would write it.
     pub variable: String,
-    /// Size of that variable in bytes.
+    /// Size in bytes of the variable in which the write should have stayed.
     pub bytes: u64,
-    /// If the write is to one element of that variable, which is an array without that element: the
-    /// element's number. Null if the write begins in the variable.
+    /// Number of the element, if the write is to an element that the variable, an array, does not
+    /// have. Null if the write begins in the variable.
     pub element: Option<i64>,
-    /// Number of elements of that variable; 1 if it is no array.
+    /// Number of elements of the variable in which the write should have stayed; 1 if it is not an
+    /// array.
     pub elements: u64,
     /// Number of bytes that are written.
     pub written: u64,
-    /// Number of the written bytes that are outside of the variable.
+    /// Number of written bytes outside of the variable in which the write should have stayed.
     pub beyond: u64,
-    /// Names of the variables that have these bytes, three at most; empty where no variable has.
+    /// Names of the variables that have the bytes counted by `beyond`, three at most; empty if
+    /// there are none.
     pub into: Vec<String>,
-    /// Whether the failing run does not fail at all when these bytes keep their values; else it fails
-    /// in another way then.
+    /// Whether the failing run does not fail when the bytes counted by `beyond` keep their values;
+    /// false if it then fails in another way.
     pub is_averted: bool,
     /// Whether the passing run executes the statement and stays within the bounds of such a variable
     /// there; or, if that is not known, whether the failing run does so at another time.
@@ -360,7 +365,7 @@ impl OverflowRecord {
     }
 }
 
-/// Where a value came from that decided how the failing run went on or crashed.
+/// The origin of a value that decided how the failing run went on or crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OriginRecord {
     /// The statement that wrote or computed the value, and up to three of the calls that led to it,
@@ -368,28 +373,28 @@ pub struct OriginRecord {
     pub written: Vec<FrameRecord>,
     /// The statement that read the value from memory; null where the value was not in memory.
     pub read: Option<FrameRecord>,
-    /// Whether nothing has set the memory that the value was read from: `written` is then the call
-    /// that allocated the heap block, or the call of the function whose local variable it is.
+    /// Whether nothing has set the memory from which the value was read: `written` then has the
+    /// call that allocated the heap block, or the call of the function whose local variable it is.
     pub unset: bool,
     /// Whether the passing run also executes the statement that wrote the value, the same number of
-    /// times. False where that is not known, and for all values but the one by which the run has
+    /// times. False if that is not known, and for all values but the one with which the run has
     /// failed.
     pub in_both: bool,
-    /// Whether the statement has only copied the value, from other memory.
+    /// Whether the statement that wrote the value has only copied it from other memory.
     pub copies: bool,
-    /// Whether the statement has computed a number below zero from numbers that are not, or one
-    /// that is too large for where it is stored.
+    /// Whether the statement has computed a number below zero from numbers that are not below zero,
+    /// or a number that is too large for the place where it is stored.
     pub out_of_range: bool,
     /// Whether a call of `free` has written the value: it is read from a block that is no longer live.
     pub freed: bool,
     /// Number, from 0, of the operand that depends on this value, among the values that the failing
     /// instruction uses or the failed condition compares.
     pub operand: usize,
-    /// Whether that operand depends on this value only as the pointer or index by which it was
-    /// read.
+    /// Whether the operand with the number `operand` depends on this value only as a pointer or
+    /// index with which it was read.
     pub selects: bool,
-    /// Origins of the values on which this one depends: those from which it was computed, and the
-    /// pointers and indices by which it was read; the latest ones first, at most eleven.
+    /// Origins of the values on which this value depends: those from which it was computed, and the
+    /// pointers and indices with which it was read; the latest first, at most eleven.
     pub earlier: Vec<OriginRecord>,
 }
 
@@ -413,7 +418,7 @@ pub struct CriticalRecord {
     /// Which execution of the conditional jump in the failing run, counted from 1, averts the
     /// failure when it is decided the other way.
     pub execution: u64,
-    /// Whether the run comes to the failing statement as often with the other decision as the
+    /// Whether the run comes to the failing statement, after the other decision, as often as the
     /// failing run did.
     pub reaches: bool,
     /// Whether the output with the other decision begins with all that the failing run wrote before
@@ -423,17 +428,17 @@ pub struct CriticalRecord {
     pub decided: usize,
 }
 
-/// A mutant of the program, of which one instruction does something else each time it is executed,
-/// that keeps the failing run from failing.
+/// A mutant of the program (one instruction does something else each time it is executed) that
+/// keeps the failing run from failing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MutantRecord {
     /// The statement that is changed.
     pub place: FrameRecord,
-    /// The call in which alone it is changed, with those that are inlined there; empty if it is
-    /// changed in all calls.
+    /// The call of the statement's function in which alone the statement is changed, and the
+    /// inlined calls around it; empty if the statement is changed in all calls.
     pub calls: Vec<FrameRecord>,
-    /// What the changed statement does instead, as the end of a sentence: `with two arguments
-    /// exchanged`.
+    /// What the changed statement does in place of its usual effect, as the end of a sentence:
+    /// `with two arguments exchanged`.
     pub change: String,
     /// Whether the output of the mutant on the failing input begins with all that the failing run
     /// wrote before its failure.
@@ -455,7 +460,7 @@ pub struct MutantRecord {
 pub struct SwitchedRecord {
     /// The statement that decides.
     pub condition: FrameRecord,
-    /// Where the value came from by which the condition decides; null where that is not known.
+    /// Origin of the value on which the condition decides; null where that is not known.
     pub by: Option<OriginRecord>,
 }
 
@@ -468,7 +473,7 @@ pub struct PointRecord {
     pub file: Option<String>,
     /// Source line of the statement; null where it is unknown.
     pub line: Option<u64>,
-    /// How often the statement had been reached in the passing run, this time included.
+    /// How often the passing run has reached the statement, including this time.
     pub nth: u64,
     /// Address of the statement in a process without address randomization.
     pub address: u64,
@@ -508,7 +513,7 @@ pub struct PointsRecord {
 pub struct SliceRecord {
     /// Number of statement executions in the failing run that a slice may leave out.
     pub events: usize,
-    /// The statement executions that the slice keeps: without the others, the failure or the output
+    /// The statement executions that the slice keeps: without all others, the failure or the output
     /// is the same.
     pub kept: Vec<EventRecord>,
     /// Number of tests that the search for the slice made.
@@ -527,7 +532,8 @@ pub struct EventRecord {
 }
 
 /// Returns the ranges in which two inputs differ. Inputs of the same length are compared byte by
-/// byte. Of others, one range is returned: what is between their common beginning and common end.
+/// byte. For other inputs, returns one range: the bytes between their common beginning and their
+/// common end.
 pub fn input_difference(failing: &[u8], passing: &[u8]) -> Vec<InputDifference> {
     let entry = |at: std::ops::Range<usize>, other: std::ops::Range<usize>| InputDifference {
         at: [at.start as u64, at.end as u64],

@@ -1,5 +1,5 @@
-//! Critical slices (AADEBUG 2000, the tool STRIPE): the statement executions that alone reproduce a
-//! failure. Pure: the dynamic call tree, and the search over it.
+//! Critical slices (AADEBUG 2000, the tool STRIPE): minimal sets of statement executions that
+//! reproduce a failure alone. Pure: the dynamic call tree, and the search over it.
 
 use ddfuzz_delta::{Config, Ddmin, Outcome, Search, Tester};
 
@@ -10,8 +10,8 @@ pub struct Event {
     pub pc: u64,
     /// Index in [`CallTree::frames`] of the frame that executes the statement.
     pub frame: usize,
-    /// Whether the event must stay in every slice: it is the last one of its frame, or is a
-    /// `return`.
+    /// Whether the event (statement execution) must stay in every slice: it is the last event of
+    /// its frame, or a `return`.
     pub stays: bool,
 }
 
@@ -50,8 +50,8 @@ pub struct Stopped {
 
 impl CallTree {
     /// Builds the call tree of a run from its stops. The last event (statement execution) of each
-    /// frame must stay in every slice, and so must those for whose address `stays` is true:
-    /// `return` statements.
+    /// frame must stay in every slice, and so must all events for whose address `stays` returns
+    /// true: `return` statements.
     pub fn new(stops: &[Stopped], stays: impl Fn(u64) -> bool) -> CallTree {
         let mut tree = CallTree::default();
         // Open frames with their addresses, outermost first.
@@ -100,8 +100,8 @@ impl CallTree {
         self.events.iter().filter(|event| !event.stays).count()
     }
 
-    /// Returns the indices of the frames that the event (statement execution) `event` calls, in
-    /// order.
+    /// Returns the indices of the frames of the functions that the event (statement execution)
+    /// `event` calls, in order.
     pub fn calls(&self, event: usize) -> impl Iterator<Item = usize> + '_ {
         let frames = self.frames.iter().enumerate();
         frames

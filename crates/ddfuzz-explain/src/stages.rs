@@ -1,5 +1,5 @@
-//! The parts of an explanation, how much of its time each may take, and what is left of them when
-//! the time is over.
+//! The parts of an explanation, how much of its time each may take, and which of them are not done
+//! when the time is over.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) enum Stage {
     Bounds,
     /// Runs of mutants of the program.
     Mutants,
-    /// The chain of variables.
+    /// The cause–effect chain of variables from the input to the failure.
     Chain,
 }
 
@@ -52,7 +52,7 @@ impl Stage {
 /// time was over.
 pub(crate) struct Stages {
     left: Vec<Stage>,
-    /// The parts of `left` that were begun, and ended before their end because their time was over.
+    /// Parts of the explanation that were cut short because their time was over; all are in `left`.
     cut: Vec<Stage>,
 }
 
@@ -82,9 +82,9 @@ impl Stages {
         self.cut.push(stage);
     }
 
-    /// Returns, in words, the parts of the explanation that were not made, or not completely, for
-    /// want of time: those that were cut short and, if the whole time was used up (`is_late`), all
-    /// that are not done.
+    /// Returns, in words, the parts of the explanation that were not made completely because time
+    /// was over: those that were cut short and, if the whole time was used up (`is_late`), all that
+    /// are not done.
     pub fn left(&self, is_late: bool) -> Vec<String> {
         let left = self.left.iter();
         let left = left.filter(|it| is_late || self.cut.contains(it));

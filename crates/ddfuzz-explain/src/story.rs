@@ -12,13 +12,13 @@ use crate::report::{
 
 /// Largest number of lines of the text of an explanation.
 const LINES: usize = 12;
-/// The beginning of the line of an explanation that names the statements at which to look first.
+/// Beginning of the line of an explanation that names the statements at which to look first.
 const LOOK_FIRST: &str = "Look here first: ";
 /// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
 
-/// Number of lines at the end of an explanation's text that are reserved for how sure it is, and
-/// for what is not known.
+/// Number of lines at the end of an explanation's text that are reserved for how sure the
+/// explanation is, and for what is not known.
 const CLOSING: usize = 2;
 
 /// Writes an explanation as a text of at most twelve lines.
@@ -80,7 +80,7 @@ pub fn text(it: &Explanation) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns a text with the points of the runs at which states were compared, one a line.
+/// Returns a text with the points of the runs at which states were compared, one on each line.
 pub fn points(it: &Explanation) -> String {
     let points = &it.points;
     let mut text = format!(
@@ -240,14 +240,14 @@ fn around(text: &[u8], at: usize) -> (usize, String) {
     (line, format!("\"{}\"", text[from..to].escape_ascii()))
 }
 
-/// Returns the file name in a path, without the folders before it.
+/// Returns the file name in a path, without its folders.
 pub fn base(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Returns the index of the link of a chain at which to look first: the last confirmed one whose
-/// value a statement of the program wrote. Left out are output buffers, and a link that only shows
-/// a later value of the variable of the confirmed link in front of it. `None` if no link is left.
+/// Returns the index of the link of a chain at which to look first: the last confirmed link whose
+/// value a statement of the program wrote. Ignores output buffers, and links that only show a later
+/// value of the variable of the confirmed link before. `None` if there is no such link.
 pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     let is_sure = |link: &LinkRecord| link.confidence == Confidence::Confirmed;
     let is_own = |index: &usize| {
@@ -266,7 +266,7 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
 }
 
 /// Describes how the variable of a link in the cause–effect chain differs between the runs: `tail =
-/// NULL instead of a struct node`; `tail = another struct node` where both runs have such a block.
+/// NULL instead of a struct node`; `tail = another struct node` if both runs have such a block.
 pub fn change(link: &LinkRecord) -> String {
     let variable = shown_name(link);
     let block = ["a ", "an "]
@@ -359,7 +359,7 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
 }
 
 /// Describes where the value of a link's variable came from (a call, an earlier write, or another
-/// place), and where the runs went different ways before; empty where neither is known.
+/// place), and where the runs went different ways before; empty if neither is known.
 pub fn origin(link: &LinkRecord) -> String {
     let returned = link
         .returned
@@ -387,7 +387,7 @@ fn instead(link: &LinkRecord) -> String {
 }
 
 /// Formats, as the end of a sentence, the statement `parted` after which the two runs went
-/// different ways, and the origin `decided` of the value by which it chose the way. Empty if the
+/// different ways, and the origin `decided` of the value that decided the way. Empty if the
 /// statement is not known, or if it is on `line`, which the text names already, and `decided` is
 /// not known.
 fn parting(
@@ -405,7 +405,7 @@ fn parting(
     }
 }
 
-/// Writes a sentence about the heap block past whose end the failing run has written; `None` where
+/// Writes a sentence about the heap block past whose end the failing run has written; `None` if
 /// none is known.
 fn overflow(it: &Explanation) -> Option<String> {
     let found = it.overflow.as_ref()?;
@@ -434,8 +434,8 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Writes a sentence about the write that reaches out of its variable into another; `None` where
-/// none is known.
+/// Writes a sentence about the write that reaches out of its variable into another; `None` if none
+/// is known.
 fn overrun(it: &Explanation) -> Option<String> {
     let found = it.overrun.as_ref()?;
     let into = match found.into.as_slice() {
@@ -513,13 +513,13 @@ fn value_origin(it: &Explanation) -> Option<String> {
 
 /// Largest number of statements named as sources of the values that made the failing value.
 const MADE_OF: usize = 3;
-/// Largest number of statements that the text about a condition names as sources: they wrote the
-/// values from which the value that the condition tests was made.
+/// Largest number of statements that the text about a condition names as sources: statements that
+/// wrote the values from which the tested value was made.
 const OF_CONDITION: usize = 2;
 
-/// Formats the statements, at most `most`, that wrote the values from which a value was made. Those
-/// that computed a number out of range come first, those that only copied last; otherwise the
-/// latest come first. Empty where none are known.
+/// Formats the statements, at most `most`, that wrote the values from which a value was made.
+/// Statements that computed a number out of range come first, statements that only copied a value
+/// last; otherwise the latest come first. Empty if none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
     let mut earlier: Vec<&OriginRecord> = origin.earlier.iter().collect();
     earlier.sort_by_key(|it| (!it.out_of_range, it.copies));
@@ -544,8 +544,8 @@ fn made_of(origin: &OriginRecord, most: usize) -> String {
     }
 }
 
-/// Returns the names of the statement that wrote a value, and of its caller if that is in another
-/// function, as text.
+/// Returns, as text, the names of the statement that wrote a value and, if its caller is in another
+/// function, of the caller.
 fn with_caller(origin: &OriginRecord) -> String {
     let is_called = |it: &[FrameRecord]| it.len() > 1 && it[0].function != it[1].function;
     let count = if is_called(&origin.written) { 2 } else { 1 };
@@ -573,8 +573,8 @@ fn switched(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Writes a sentence about the call of `free` without which the run does not fail; `None` where
-/// none is known.
+/// Writes a sentence about the call of `free` without which the run does not fail; `None` if no
+/// such call is known.
 fn freed_early(it: &Explanation) -> Option<String> {
     (!it.freed_early.is_empty()).then(|| {
         format!(
@@ -586,7 +586,7 @@ fn freed_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Writes a sentence about a use of a heap block after it was freed or moved; empty where none is
+/// Writes a sentence about a use of a heap block after it was freed or moved; empty if no use is
 /// seen.
 fn used_late(it: &Explanation) -> String {
     match it.used_late.is_empty() {
@@ -596,9 +596,9 @@ fn used_late(it: &Explanation) -> String {
 }
 
 /// Returns the indices of the links that the text shows, at most `most`, in order. If the chain is
-/// longer, they are chosen by these criteria: the first link and the one at which to look first; a
-/// link that says where its value came from; a higher confidence; a known writer; of links with the
-/// same writer the last one; a later link.
+/// longer, links are preferred by these criteria: the first link, and the link at which to look
+/// first; a link that says where its value came from; a higher confidence; a known writer; the last
+/// of several links with the same writer; a later link.
 fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     let look = look_first(chain);
     let mut all: Vec<usize> = (0..chain.len()).collect();
@@ -629,7 +629,7 @@ fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     all
 }
 
-/// Returns rows of text, numbered and with aligned columns, one a line.
+/// Returns rows of text, numbered and with aligned columns, one on each line.
 fn aligned(rows: &[(usize, [String; 4])]) -> Vec<String> {
     let width = |column: usize| {
         let widths = rows.iter().map(|(_, row)| row[column].chars().count());

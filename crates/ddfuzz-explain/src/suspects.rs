@@ -1,5 +1,5 @@
-//! Chooses the statements at which to look first, of all that an explanation names: those with the
-//! strongest evidence that they are wrong. Pure.
+//! Chooses the statements at which to look first among all that an explanation names: those with
+//! the strongest evidence that they are wrong. Pure.
 
 use std::collections::VecDeque;
 
@@ -16,18 +16,17 @@ use crate::report::{
 /// Maximum number of statements in the list of those at which to look first. Statements at which a
 /// changed program does not fail are added to the list beyond this number.
 pub(crate) const NAMED: usize = 3;
-/// Name of the function in which a program begins: it calls the functions that do the work.
+/// Name of the function in which a program begins, and which mostly calls others that do the work.
 pub(crate) const MAIN: &str = "main";
-/// Number of statements of a chain in `main` from which on `main` seems to do the work itself.
+/// Number of statements of a chain in `main` from which `main` counts as doing the work itself.
 const WORKING: usize = 3;
 /// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
 /// Text about the statement that wrote a variable of the chain that is not confirmed.
 const NOT_CONFIRMED: &str = "wrote what differs between the runs (not confirmed)";
-/// Name of the signal by which a run ends if the C library aborts it, as after a double `free`.
+/// Name of the signal with which a run ends if the C library aborts it, as after a double `free`.
 const ABORTED: &str = "SIGABRT";
-/// What a report says, behind its place, of a call that allocates the heap block past whose end the
-/// run writes.
+/// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";
 /// Text about a statement outside the allocating function that reads the heap block's size.
 const CHOSEN: &str = "takes the size of that block from memory";
@@ -35,16 +34,16 @@ const CHOSEN: &str = "takes the size of that block from memory";
 const OF_SIZE: &str = "wrote what the size of that block was made of";
 /// Text about a statement that wrote a value which decides how far the heap block is overrun.
 const EXTENT: &str = "wrote what decides how much is written behind that block";
-/// Text about the statement that wrote the value by which the run fails.
+/// Text about the statement that wrote the value with which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
-/// Text about a statement that wrote a pointer or index by which the failing value was misread.
+/// Text about a statement that wrote the pointer or index with which the failing value was read.
 const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
 /// Text about a statement that wrote a value from which the failing value was computed.
 const OF_VALUE: &str = "wrote what that value was made of";
-/// Text about a statement that computed a number below zero, or one too large for its place.
+/// Text about a statement that computed a number that is below zero, or too large for its place.
 const OUT_OF_RANGE: &str = "computes a number below zero, or too large for where it is kept";
 
-/// Returns true if the source file `file` is no part of the program under test: a file of a
+/// Returns true if the source file `file` is not part of the program under test: a file of a
 /// standard library, of a dependency from a Cargo registry, or of the harness.
 fn is_foreign(file: &str) -> bool {
     let parts = [
@@ -55,7 +54,7 @@ fn is_foreign(file: &str) -> bool {
     is_library_file(file) || parts.iter().any(|part| file.contains(part))
 }
 
-/// The statements at which to look first, the best one first.
+/// The statements at which to look first, the most suspect first.
 #[derive(Default)]
 pub(crate) struct Suspects {
     /// The statements at which to look first, in the order in which they are named.
@@ -68,8 +67,8 @@ pub(crate) struct Suspects {
     is_main_a_caller: bool,
 }
 
-/// Returns the innermost of `calls` in the program's own code (they are innermost first) and, if
-/// the next one in it is in another function, this one as well; `None` where there is none.
+/// Returns the innermost of `calls` in the program's own code (`calls` are innermost first) and, if
+/// the next own one is in another function, this one as well; `None` if there is none.
 pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     let is_own = |it: &&FrameRecord| {
         it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
@@ -101,8 +100,9 @@ impl Suspects {
         self.add_before(calls, (why, true), |_| false);
     }
 
-    /// Adds a statement to the suspects as [`add`](Suspects::add) does; one in `main`, or the
-    /// failing one itself, after all others, because a wrong value there was mostly made elsewhere.
+    /// Adds a statement to the suspects as [`add`](Suspects::add) does; but a statement in `main`,
+    /// or the failing one itself, comes after all others, because a wrong value in it was mostly
+    /// made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let (failing, is_main_a_caller) = (self.failing.clone(), self.is_main_a_caller);
         self.add_before(calls, (why, why == CONFIRMED), |it| {
@@ -250,7 +250,7 @@ impl Suspects {
     }
 
     /// Adds to the suspects the statement that made the failing value, but only if another
-    /// statement is known to have chosen the address to which that value was written.
+    /// statement is known to have chosen the address to which this value was written.
     fn add_value(&mut self, it: &Explanation) {
         let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
         if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
@@ -258,9 +258,9 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the statements that made the value by which the run failed, and those
+    /// Adds to the suspects the statements that made the value with which the run failed, and those
     /// that made the confirmed variables of the chain, the last variable first. The value stands in
-    /// front of the variables, but behind the last one if it is probably the same in both runs: if
+    /// front of the variables, but after the last one if it is probably the same in both runs: if
     /// the passing run also executes the statement that wrote it, and no link has that statement.
     fn add_values(&mut self, it: &Explanation) {
         let links = it.chain.iter().rev().filter(|link| carries(link));
@@ -286,8 +286,8 @@ impl Suspects {
         }
     }
 
-    /// Takes links from the front of `links` and makes their statements suspects, until one of them
-    /// adds a suspect that is new, or no link is left. `chain` has all links of the chain.
+    /// Takes links from the front of `links` and makes their statements suspects, until a suspect
+    /// is new, or all links are used. `chain` has all links of the chain.
     fn add_last_link(&mut self, links: &mut VecDeque<&LinkRecord>, chain: &[LinkRecord]) {
         let named = |it: &Suspects| it.found.len() + it.last.len();
         let before = named(self);
@@ -298,9 +298,10 @@ impl Suspects {
         }
     }
 
-    /// Adds the statement that made the confirmed variable of `link` to the suspects. If that only
-    /// copies a value, adds the statement that computed the value instead; but not if this one is a
-    /// suspect already, or the first of `chain`, which took the value from the input.
+    /// Adds the statement that made the confirmed variable of `link` to the suspects. If this
+    /// statement only copies a value, adds the statement that computed the value instead; but not
+    /// if that is a suspect already, or the first writer of `chain`, which took the value from the
+    /// input.
     fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
@@ -329,9 +330,9 @@ impl Suspects {
         }
     }
 
-    /// While there are fewer than [`NAMED`], adds the statements that wrote the other confirmed
-    /// variables of `chain`, the last one first. If there is no suspect at all, adds those that
-    /// wrote its other variables.
+    /// While there are fewer than [`NAMED`] suspects, adds the statements that wrote confirmed
+    /// variables of `chain`, the last variable first. If there is no suspect at all, adds the
+    /// statements that wrote variables of `chain` that are not confirmed.
     pub fn add_carriers(&mut self, chain: &[LinkRecord]) {
         for (is_confirmed, why) in [(true, CONFIRMED), (false, NOT_CONFIRMED)] {
             if !is_confirmed && !self.found.is_empty() {
@@ -352,7 +353,7 @@ impl Suspects {
         }
     }
 
-    /// Moves tested suspects forward: from `last`, the list after `found`, to the end of `found`.
+    /// Moves tested suspects from `last`, the list after `found`, to the end of `found`.
     fn bring_tested_forward(&mut self) {
         let last = std::mem::take(&mut self.last);
         let (tested, last): (Vec<_>, Vec<_>) = last.into_iter().partition(|it| it.tested);
@@ -360,8 +361,9 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds to the suspects the statements that wrote what the failing value was computed from, or
-    /// what the conditions `it.switched` compare: one of these, decided otherwise, averts the crash.
+    /// Adds to the suspects the statements that wrote the values from which the failing value was
+    /// computed, or which the conditions `it.switched` compare: each of these conditions averts the
+    /// crash when it is decided otherwise.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);
@@ -373,12 +375,12 @@ impl Suspects {
     }
 }
 
-/// Returns what reports say of the statement that wrote `value`, a value by which the run fails.
+/// Returns what reports say of the statement that wrote `value`, a value with which the run fails.
 fn of_value(value: &OriginRecord) -> &'static str {
     if value.selects { PLACE } else { VALUE }
 }
 
-/// Returns a value's origin, and those of all values from which it was made.
+/// Returns a value's origin, and the origins of all values from which it was made.
 fn all(origin: &OriginRecord) -> impl Iterator<Item = &OriginRecord> {
     std::iter::once(origin).chain(&origin.earlier)
 }
@@ -398,7 +400,7 @@ fn is_in_chain(value: &OriginRecord, chain: &[LinkRecord]) -> bool {
 
 /// Returns true if fewer than half of the statements that wrote the variables of `chain` are in
 /// `main`, or fewer than [`WORKING`]. Then `main` only reads the input and calls the functions that
-/// do the work, and a statement of it is seldom the one that is wrong.
+/// do the work, and the wrong statement is seldom in it.
 fn is_main_a_caller(chain: &[LinkRecord]) -> bool {
     let writers = chain.iter().filter_map(|link| match &link.writer {
         Some(WriterRecord::Statement(place) | WriterRecord::Missed(place)) => Some(place),
@@ -408,7 +410,8 @@ fn is_main_a_caller(chain: &[LinkRecord]) -> bool {
     main.len() < others.len().max(WORKING)
 }
 
-/// Returns true if a link is confirmed, and a statement wrote its variable (no library's buffer).
+/// Returns true if a link is confirmed and a statement wrote its variable, which is not in a
+/// library's buffer.
 fn carries(link: &LinkRecord) -> bool {
     let is_written = matches!(
         link.writer,
@@ -418,8 +421,9 @@ fn carries(link: &LinkRecord) -> bool {
 }
 
 /// Returns the statements of the program at which to look first: at most three that have computed a
-/// number out of range, have damaged the heap, wrote the value by which the run failed, or made the
-/// confirmed variables of the chain; and with them those at which a change averts the failure.
+/// number out of range, have damaged the heap, wrote the value with which the run failed, or made
+/// the confirmed variables of the chain; and in addition statements at which a change averts the
+/// failure.
 pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects {
         failing: (it.crash.file.clone(), it.crash.line),

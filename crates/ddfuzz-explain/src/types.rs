@@ -56,7 +56,7 @@ pub enum Shape {
     Base(Encoding),
     /// An enumeration, with its values and their names.
     Enum(Vec<(i64, String)>),
-    /// A pointer or reference to a value of this type.
+    /// A pointer or reference, with the type of the value that it leads to.
     Pointer(TypeId),
     /// The type of a function.
     Function,
@@ -65,8 +65,7 @@ pub enum Shape {
     /// A union with its members, which overlap; also the variants of a Rust enumeration, after its
     /// discriminant.
     Union(Vec<Field>),
-    /// An array of elements of this type, as many as the number says; `None` for one whose length
-    /// is unknown.
+    /// An array: the type of its elements, and their number, which is `None` if it is unknown.
     Array(TypeId, Option<u64>),
 }
 
@@ -202,8 +201,8 @@ impl Types {
         false
     }
 
-    /// Returns the class `id`, its base classes, the base classes of these and so on, each with its
-    /// offset in an object of the class `id`.
+    /// Returns the class `id` and all its direct and indirect base classes, each with its offset in
+    /// bytes in an object of the class `id`.
     pub fn bases(&self, id: TypeId) -> Vec<(u64, TypeId)> {
         let mut found: Vec<(u64, TypeId)> = vec![(0, id)];
         let mut at = 0;
@@ -227,9 +226,9 @@ impl Types {
         of.size == 1 && matches!(of.shape, Shape::Base(Encoding::Char | Encoding::Unsigned))
     }
 
-    /// Returns the range of bytes of the innermost record that has the byte at `offset` in an
-    /// object of type `id`; `None` where no record has it. The object may be an array of values of
-    /// the type.
+    /// Returns the range of byte offsets of the innermost record that contains the byte at `offset`
+    /// in an object of type `id`, which may also be an array of values of the type; `None` if no
+    /// record contains the byte.
     pub fn record_at(&self, id: TypeId, offset: u64) -> Option<Range<u64>> {
         let of = self.get(id);
         let start = offset - offset.checked_rem(of.size)?;
@@ -274,8 +273,8 @@ impl Types {
 }
 
 /// Reads a little-endian integer of up to 16 bytes; further bytes are ignored. With `bits`, only
-/// these bits of it are read; if `signed`, the highest bit is the sign. An unsigned one of 16 bytes
-/// above `i128::MAX` becomes negative.
+/// these bits of the integer are read; if `signed`, the highest bit is the sign. An unsigned
+/// integer of 16 bytes above `i128::MAX` becomes negative.
 pub fn integer(bytes: &[u8], bits: Option<Bits>, signed: bool) -> i128 {
     let mut word = [0; 16];
     let length = bytes.len().min(16);
@@ -351,7 +350,7 @@ fn extended(bytes: &[u8]) -> f64 {
 /// Largest number of bytes of a text or raw value that are shown.
 const SHOWN: usize = 24;
 
-/// Formats bytes as a quoted text if they are one, else in hex digits.
+/// Formats bytes as a quoted text up to the first zero, if that is printable, else in hex digits.
 pub fn show_bytes(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN)];
     let more = if bytes.len() > SHOWN { "…" } else { "" };

@@ -42,7 +42,7 @@ pub struct Area {
 /// A program state from which a memory graph is unfolded: its memory, registers, and valid objects.
 pub trait State: Memory {
     /// Returns the valid memory around `address` outside of variables: a live heap block, or a data
-    /// segment. `None` for an invalid pointer, also to a freed block or to read-only memory.
+    /// segment. `None` for an invalid pointer, such as one to a freed block or to read-only memory.
     fn area(&self, address: u64) -> Option<Area>;
 
     /// Returns the address ranges of all live heap blocks, ascending.
@@ -54,7 +54,7 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the words in front of heap blocks in which the allocator keeps their sizes,
+    /// Returns the words in front of heap blocks that hold the allocator's record of their sizes,
     /// ascending by address. Empty by default.
     fn headers(&self) -> Vec<Header> {
         Vec::new()
@@ -66,13 +66,14 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the class and the beginning of the whole C++ object that has a part with a vtable
+    /// Returns the address and the class of the whole C++ object that has a part with a vtable
     /// pointer at `address`; `None` where the pointer leads to no known vtable.
     fn whole_object(&mut self, _address: u64) -> Option<(u64, TypeId)> {
         None
     }
 
-    /// Returns the value of the register with a DWARF number; `None` where it holds no variable.
+    /// Returns the value of the register with the DWARF number `number`; `None` if it holds no
+    /// variable.
     fn register(&self, number: u16) -> Option<u64>;
 
     /// Returns places (registers and words of memory) that may matter although no variable
@@ -85,13 +86,14 @@ pub trait State: Memory {
 
 /// Largest number of atomic values (leaves) of one memory graph.
 const MOST_LEAVES: usize = 1 << 17;
-/// Largest number of types that are looked at for one memory graph: records and unions without
-/// values, and nested unions, may have far more types than values.
+/// Largest number of types that are looked at for one memory graph. It is a limit of its own
+/// because records and unions without values, and nested unions, may have far more types than
+/// values.
 const MOST_VISITS: usize = 4 * MOST_LEAVES;
 /// Largest depth of records, unions and arrays within each other; only broken debug information
 /// describes deeper ones.
 const DEEPEST: usize = 64;
-/// Number of bytes that are read of an object at most; of a larger one, only the beginning is read.
+/// Largest number of bytes that are read of an object, from its beginning.
 const LARGEST: u64 = 4 << 20;
 /// Largest number of bytes of all objects of one memory graph; objects after that are left out.
 const MOST_BYTES: usize = 64 << 20;
@@ -99,8 +101,8 @@ const MOST_BYTES: usize = 64 << 20;
 /// memory to which no pointer leads.
 const PAGE: u64 = 4096;
 
-/// Builds the memory graph of `state` by following the pointers from `variables`. These are in the
-/// order in which names are preferred: those of the innermost frame first.
+/// Builds the memory graph of `state` by following the pointers from `variables`. The variables are
+/// in the order in which their names are preferred: those of the innermost frame first.
 pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) -> Graph {
     let mut unfolding = Unfolding {
         types,
@@ -133,9 +135,9 @@ struct Unfolding<'a> {
     /// Number of bytes that were read for objects so far.
     size: usize,
     leaves: usize,
-    /// Number of types that were looked at so far.
+    /// Number of types that were looked at so far to build the graph.
     visits: usize,
-    /// Number of records, unions and arrays around the one whose values are being collected.
+    /// Number of records, unions and arrays that enclose the one whose values are being collected.
     depth: usize,
     /// Pointers that are still to be followed (object, leaf, type of the target), in three queues:
     /// those that say more about their target are followed first.
@@ -174,9 +176,9 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns up to `size` bytes of the object at `address`: those that can be read. Returns none,
-    /// and marks the graph as incomplete, if the graph would have more than [`MOST_BYTES`] bytes
-    /// with them.
+    /// Returns up to `size` bytes of the object at `address`: those that can be read. If the graph
+    /// would have more than [`MOST_BYTES`] bytes with them, returns none, and marks the graph as
+    /// incomplete.
     fn read(&mut self, address: u64, size: u64) -> Vec<u8> {
         let size = size as usize;
         if size > MOST_BYTES - self.size {
@@ -243,9 +245,9 @@ impl Unfolding<'_> {
             .is_some_and(|area| area.start == address)
     }
 
-    /// Follows a pointer, which is the leaf `leaf` of the object `from` and leads to the type `to`:
-    /// adds the object there to the memory graph. Does nothing if the graph has that object
-    /// already, or the pointer is invalid.
+    /// Follows a pointer: the leaf (atomic value) `leaf` of the object `from`, whose type says that
+    /// it leads to the type `to`. Adds the object that it leads to to the memory graph. Does
+    /// nothing if the graph already has that object, or if the pointer is invalid.
     fn claim(&mut self, from: ObjectId, leaf: usize, to: TypeId) {
         let object = &self.graph.objects[from];
         let pointer = object.address(&object.leaves[leaf]);
@@ -304,7 +306,7 @@ impl Unfolding<'_> {
 
     /// Returns the size in bytes of the text at `address`, with its final zero; `None` if it is not
     /// in memory that the program has mapped itself, if `of` is not the type of a byte, or if no
-    /// zero follows. Nothing but the zero says where an object in such memory ends.
+    /// zero follows within 4096 bytes. Only the zero says where an object in such memory ends.
     fn text(&mut self, address: u64, of: TypeId) -> Option<u64> {
         let contains = |area: &&Area| (area.start..area.end).contains(&address);
         let area = self
@@ -318,8 +320,8 @@ impl Unfolding<'_> {
         Some(length as u64 + 1)
     }
 
-    /// Records for each variable a pointer from a variable of an inner frame that leads to it, by
-    /// which the variable can also be named.
+    /// Records for each variable, where there is one, a pointer to it from a variable of an inner
+    /// frame, by which the variable can also be named.
     fn aliases(&mut self) {
         let frame = |object: &Object| match object.origin {
             Origin::Local { frame, .. } => Some(frame),
@@ -520,11 +522,11 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns which member of the union behind the fields `before` of a record is in use, and how
-    /// many members there are to choose from. Both are told by the last of these fields that is an
-    /// enumeration with a known value: the index of that value, and the number of the enumeration's
-    /// values. `None` if there is no such field. `bytes` are the bytes of the object that contains
-    /// the record, which begins at offset `at`.
+    /// Returns the index of the member that is in use in the union behind the fields `before` of a
+    /// record, and the number of members to choose from. Both come from the last of these fields
+    /// that is an enumeration with a known value: the index of that value, and the number of the
+    /// enumeration's values. `None` if there is no such field. `bytes` are the bytes of the object
+    /// that contains the record, which begins at offset `at`.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);
@@ -557,11 +559,11 @@ impl Unfolding<'_> {
         (valid.len(), invalid.len())
     }
 
-    /// Appends the atomic values of one member of a union to `leaves`. `tag` is the index of the
-    /// member in use and the number of members to choose from, as a field in front of the union
-    /// tells them; it is ignored if the union has another number of members. Without it, the member
-    /// with the fewest invalid pointers is taken; if no member has a valid pointer, the union stays
-    /// raw bytes.
+    /// Appends the atomic values of one member of a union to `leaves`. `tag`, which a field in
+    /// front of the union tells, is the index of the member in use and the number of members to
+    /// choose from; it is ignored if the union has another number of members. Without a tag, takes
+    /// the member with the fewest invalid pointers; if no member has a valid pointer, the union
+    /// stays raw bytes.
     fn union(
         &mut self,
         of: TypeId,

@@ -1,5 +1,5 @@
-//! What wrote the variable of a chain's link: a statement that the failing run executes, or one
-//! that only the passing run executes.
+//! What wrote the variable of a link of the cause–effect chain: a statement that the failing run
+//! executes, or one that only the passing run executes.
 
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ use crate::graph::{Origin, Place};
 use crate::places::frame_record;
 use crate::report::FrameRecord;
 
-/// Where only the passing run writes a value, the record names at most this many of the statements
-/// that the failing run executes instead.
+/// Largest number of statements that a record names for a write that only the passing run makes:
+/// the statements that the failing run executes instead.
 const INSTEAD: usize = 6;
 
 /// The point after which a write is searched for, and the number of times that the run has reached,
@@ -28,9 +28,10 @@ type Since = (Point, u64);
 impl Runs {
     /// Finds what wrote the failing value of the variable that the chain's `link` names; `delta` is
     /// the difference in the variable. Searches the failing run from the previous link's last point
-    /// to this link's point. If nothing wrote it there, takes the statement by which only the
-    /// passing run wrote it between these points, or else the last write since the failing run
-    /// began. `None` if no write is found, or if the program does what cannot be followed.
+    /// to this link's point. If it finds no write, takes the statement by which only the passing
+    /// run wrote the variable between these points, or else the last write since the failing run
+    /// began. `None` if there is no write, or if the program does something that ddfuzz cannot
+    /// follow.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -222,9 +223,9 @@ impl Runs {
         if_supported(self.engine.selected_origin(between, value))
     }
 
-    /// Finds where the failing value of a link's variable came from: the statement that wrote it
-    /// and, as earlier origins, the statements that made the values from which it was copied or
-    /// computed. `None` where that is not known.
+    /// Finds where the failing value of the variable of `link`, a link of the cause–effect chain,
+    /// came from: the statement that wrote it and, as earlier origins, the statements that made the
+    /// values from which it was copied or computed. `None` where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -276,10 +277,10 @@ impl Runs {
         Some([passing, failing])
     }
 
-    /// Returns when the statement was executed that made the write `writer`, which set the variable
-    /// of `link` (a link of a cause–effect chain). It is the last of the run's points, not later
-    /// than that of `link`, at which the statement begins. The result is an index in all points of
-    /// the run that made the write; `None` if the statement begins at none.
+    /// Returns the last execution of the statement that made the write `writer`, which set the
+    /// variable of `link` (a link of a cause–effect chain). Executions after the point of `link` do
+    /// not count. The result is an index in all points of the run that made the write; `None` if
+    /// the statement begins at none of them.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -288,8 +289,8 @@ impl Runs {
     }
 
     /// Returns the last point that both runs share before they went different ways, so that only
-    /// the failing run came to the place of its failure; `None` where both came there, or where
-    /// that is not known.
+    /// the failing run reached the place of its failure; `None` if both runs reached that place, or
+    /// if the point is not known.
     pub fn failure_parted(&self) -> Option<Matched> {
         let points = [&*self.passing.points, &*self.failing.points];
         let last = self.failing.points.len().checked_sub(1)?;
@@ -314,12 +315,12 @@ impl Runs {
         if_supported(self.engine.condition_origin(before, [passing, failing]))
     }
 
-    /// Searches the reason why the failing run does not make the write to a link's variable `delta`
-    /// that the passing run makes. Returns statements that the failing run executes in its place,
-    /// between the last point `last` that both runs share and the next one. Writes to other fields
-    /// of the same record come first, then those statements of the function of `last` that write
-    /// memory other than its local variables, then its other ones. Each source line is returned
-    /// once, at most [`INSTEAD`] lines.
+    /// Searches for the reason why the failing run does not write a link's variable `delta` as the
+    /// passing run does. Returns statements that the failing run executes in place of this write,
+    /// between `last`, a point that both runs share, and the next shared point. Writes to other
+    /// fields of the same record come first, then statements of the function of `last` that write
+    /// memory, then its other statements. Each source line is returned once, at most [`INSTEAD`]
+    /// lines.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -358,8 +359,8 @@ impl Runs {
         Ok(found)
     }
 
-    /// Returns the addresses, in the failing run, of the record (structure) of which the variable
-    /// `delta` of a link is a field; `None` where it is in none.
+    /// Returns the addresses, in the failing run, of the record (structure) that has the variable
+    /// `delta` of a link as a field; `None` if the variable is not a field of a record in memory.
     fn record_of(&self, link: &Link, delta: &Delta) -> Option<Range<u64>> {
         let Place::Memory(address) = delta.failing_place else {
             return None;
@@ -375,7 +376,7 @@ impl Runs {
         Some(start + found.start..start + found.end)
     }
 
-    /// Returns the address of the statement by whose decision the two runs execute different
+    /// Returns the address of the statement that decides that the two runs execute different
     /// statements after `last`, the last point that they share. `None` where that is not known.
     pub fn deciding(&self, last: &Matched) -> Option<u64> {
         let next = self.passing.points[last.passing + 1];
@@ -410,10 +411,10 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns from where in the failing and in the passing run a write of the variable of `link`
-    /// is searched for: the last point at which the chain's previous variable still carried the
-    /// failure. With each point comes how many times the run has reached the statement at `link`'s
-    /// point until then. `None` for the first link of a chain.
+    /// Returns after which point of the failing run, and of the passing run, a write of the
+    /// variable of `link` is searched for: the last point at which the chain's previous variable
+    /// still carried the failure. With each point comes how many times the run has reached, up to
+    /// this point, the statement at which `link` begins. `None` for the first link of a chain.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];
@@ -426,10 +427,9 @@ impl Runs {
         Some(((from.in_failing, failing), (from.in_passing, passing)))
     }
 
-    /// Finds what wrote the value by which the run fails at `link`, a link of the cause–effect
-    /// chain, if that value is in a register: in the link's variable, whose difference between both
-    /// runs is `delta`, or in a register that no variable describes. `None` where that is not
-    /// certain.
+    /// Finds what wrote the failing value of `link`, a link of the cause–effect chain, if that
+    /// value is in a register: in the link's variable, whose difference between both runs is
+    /// `delta`, or in a register that no variable describes. `None` where that is not certain.
     fn writer_of_register(
         &mut self,
         link: &Link,
@@ -475,11 +475,11 @@ impl Runs {
         }
     }
 
-    /// Guesses that the last statement that the failing run executed in the variable's frame,
-    /// before the point of a link, wrote the link's variable `delta`, and returns it as the writer.
-    /// `None` where this is not certain: the variable already differed at the last examined point
-    /// before, and points in between were not examined; the statement is in another function; or
-    /// none of its instructions writes the variable's register.
+    /// Guesses that the variable `delta` of `link` was written by the last statement that the
+    /// failing run executed in the variable's frame before the link's point, and returns this
+    /// statement as the writer. `None` where this is not certain: the variable already differed at
+    /// the last examined point before, and points in between were not examined; the statement is in
+    /// another function; or none of its instructions writes the variable's register.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;

@@ -1,5 +1,4 @@
-//! The C++ classes with virtual functions, and the vtables, by which the class of an object is
-//! found.
+//! C++ classes with virtual functions, and their vtables, which tell the class of an object.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -10,8 +9,8 @@ use object::{Object, ObjectSymbol};
 use super::{Around, Entry, Reading};
 use crate::types::{TypeId, Types};
 
-/// Number of bytes of a vtable before the address to which vtable pointers point: the offset of the part
-/// in the whole object, and the address of the type information.
+/// Number of bytes between the beginning of a vtable and the address to which vtable pointers
+/// point: the offset of the part in the whole object, and the address of the type information.
 const VTABLE_HEAD: u64 = 16;
 
 /// The C++ classes with virtual functions that the debug information describes.
@@ -19,8 +18,8 @@ const VTABLE_HEAD: u64 = 16;
 pub(super) struct Classes {
     /// The classes by qualified name; `None` where different classes have the name.
     by_name: HashMap<String, Option<TypeId>>,
-    /// Classes with virtual base classes: where such a base is in an object, only the running
-    /// program knows.
+    /// Classes with virtual base classes: only the running program knows where a virtual base is in
+    /// an object.
     with_virtual_bases: HashSet<TypeId>,
 }
 
@@ -36,7 +35,8 @@ impl Classes {
         self.with_virtual_bases.extend(of);
     }
 
-    /// Returns the vtables in the symbol table of `file`, with the class to whose objects each belongs.
+    /// Returns the vtables in the symbol table of `file`, each with the class of the objects that
+    /// point to it.
     pub fn vtables(&self, file: &object::File<'_>, types: &Types) -> Vtables {
         let is_known = |of: &TypeId| {
             let mut bases = types.bases(*of).into_iter();
@@ -60,8 +60,8 @@ impl Classes {
     }
 }
 
-/// Returns the qualified name of the class in the demangled name of its vtable; `None` for any
-/// other name.
+/// Returns the class's qualified name from the demangled name of its vtable; `None` if `name` is
+/// not the name of a vtable.
 fn class_of_vtable(name: &str) -> Option<&str> {
     let of_demangler = name.strip_prefix("{vtable(");
     let of_demangler = of_demangler.and_then(|name| name.strip_suffix(")}"));
@@ -73,8 +73,8 @@ fn class_of_vtable(name: &str) -> Option<&str> {
 pub struct Vtables(Vec<(Range<u64>, TypeId)>);
 
 impl Vtables {
-    /// Returns the class of an object with a vtable pointer to `address`, in the file; `None` where it
-    /// points into no known vtable.
+    /// Returns the class of an object whose vtable pointer has the value `address`, as an address
+    /// in the file; `None` where this is not in a known vtable.
     pub fn class(&self, address: u64) -> Option<TypeId> {
         let behind = self.0.partition_point(|(range, _)| range.start <= address);
         let (range, of) = self.0.get(behind.checked_sub(1)?)?;
@@ -86,7 +86,7 @@ impl Vtables {
 
 impl Reading<'_> {
     /// Enters a namespace or class of the debug information, the entry `entry` of the unit `unit`:
-    /// appends its name to the qualified name in `around`, and records a class that has virtual
+    /// appends its name to the qualified name in `around`, and records the class if it has virtual
     /// functions. Does nothing inside functions.
     pub(super) fn class(
         &mut self,

@@ -1,4 +1,4 @@
-//! Structures that one compilation unit only declares and another one defines.
+//! Structures that a compilation unit only declares and another unit defines.
 
 use std::collections::HashMap;
 
@@ -9,9 +9,9 @@ use super::{Bytes, Entry};
 /// Place of an entry of the debug information: the index of its compilation unit, and its offset.
 type Place = (usize, UnitOffset);
 
-/// Finds for each structure that a compilation unit only declares, outside of all namespaces and
-/// functions, the place of its definition in another unit. A name that is defined in different
-/// sizes has none.
+/// Returns, for each structure that a compilation unit only declares outside of all namespaces and
+/// functions, the place of its definition. A structure whose name has definitions of different
+/// sizes is left out.
 pub(super) fn definitions(
     dwarf: &Dwarf<Bytes>,
     units: &[Unit<Bytes>],
@@ -43,8 +43,8 @@ pub(super) fn definitions(
     Ok(declared.into_iter().filter_map(definition).collect())
 }
 
-/// Returns the name of a structure, class or union that is no part of another entry, and whether it
-/// is a union; `None` for all other entries.
+/// Returns the name of a structure, class or union that is directly in a compilation unit, and
+/// whether it is a union; `None` for all other entries.
 fn key_of(dwarf: &Dwarf<Bytes>, unit: &Unit<Bytes>, entry: &Entry) -> Option<(bool, String)> {
     let is_union = entry.tag() == gimli::DW_TAG_union_type;
     let is_record = matches!(

@@ -1,4 +1,4 @@
-//! The frames of a stopped thread with their registers, by the unwind tables of its modules.
+//! Frames of a stopped thread, with their registers, found by the unwind tables of its modules.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +15,8 @@ use object::{Object, ObjectSection};
 use super::locations::{Context, Found, evaluate};
 use super::{Bytes, DebugInfoError};
 
-/// Number of registers that a frame records: the general ones of x86-64 and the return address.
+/// Number of registers that a frame records: the general registers of x86-64 and the return
+/// address.
 pub const REGISTERS: usize = 17;
 /// DWARF number of the stack pointer.
 pub const STACK_POINTER: u16 = 7;
@@ -28,13 +29,13 @@ const PRESERVED: [u16; 6] = [3, 6, 12, 13, 14, 15];
 /// Largest number of frames that are read of a stack.
 pub const MOST_FRAMES: usize = 4096;
 
-/// The unwind table of one module, by which the callers of its functions are found on the stack.
+/// The unwind table of one module, which tells how callers of its functions are found on the stack.
 pub struct UnwindTable {
     section: EhFrame<Bytes>,
     bases: BaseAddresses,
     entries: Vec<(Range<u64>, FrameDescriptionEntry<Bytes>)>,
     rows: HashMap<u64, Option<Arc<Row>>>,
-    /// Address at which the first byte of the module's file is loaded, where the module is loaded
+    /// Address at which the first byte of the module's file is loaded if the module is loaded
     /// without a bias.
     pub base: u64,
 }
@@ -48,8 +49,8 @@ struct Row {
 
 #[derive(Clone, Debug)]
 enum Rule {
-    /// The value (of a caller's register, or of the frame's address) is that of this register plus
-    /// an offset.
+    /// The value (of a caller's register, or of the frame's address) is the value of this register
+    /// plus an offset.
     Register(u16, i64),
     /// The caller's register is saved in memory, at this offset from the canonical frame address.
     Saved(i64),
@@ -152,14 +153,14 @@ impl UnwindTable {
     }
 }
 
-/// Where the value is found that a register has in a stack frame.
+/// Where the value that a register has in a stack frame is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
-    /// The thread's register of the same number still has the value, which is this.
+    /// The value, which is still in the thread's register of the same number.
     Live(u64),
-    /// The value is saved in memory, at this address.
+    /// Address in memory at which the value is saved.
     Memory(u64),
-    /// The caller's register is stored nowhere; the unwind rules compute this value for it.
+    /// The value, computed by the unwind rules; it is not stored in a register or in memory.
     Value(u64),
     /// The value is unknown, since the register was overwritten.
     Lost,
@@ -172,10 +173,9 @@ pub struct Frame {
     pub pc: u64,
     /// Address in the code that the frame executes: the program counter, or the return address − 1.
     pub code: u64,
-    /// Canonical frame address: the stack pointer before the call.
+    /// Canonical frame address: the stack pointer before the call; 0 until `caller` computes it.
     pub cfa: u64,
-    /// For each register, by DWARF number: where the value is found that the register has in this
-    /// frame.
+    /// For each register, by DWARF number, where its value in this frame is found.
     pub registers: [Saved; REGISTERS],
 }
 
@@ -190,8 +190,8 @@ impl Frame {
         }
     }
 
-    /// Returns the value of a register in the frame, read from `memory` where it was saved; `None`
-    /// where it is lost.
+    /// Returns the value of a register in the frame, read from `memory` if it was saved; `None` if
+    /// the value is lost.
     pub fn value(&self, register: u16, memory: &mut dyn Memory) -> Option<u64> {
         match *self.registers.get(usize::from(register))? {
             Saved::Live(value) | Saved::Value(value) => Some(value),

@@ -1,4 +1,4 @@
-//! Inlined functions: which function, file and line an address belongs to, as the user wrote them.
+//! Inlined functions: the function, file and line of the source to which a code address belongs.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use ddfuzz_triage::messages::is_std_file;
 
 use super::{DebugInfo, Function};
 
-/// A function that is inlined in another one, with the addresses of its code and its call.
+/// A function that is inlined in another one, with the addresses of its code, and its call.
 #[derive(Clone, Debug)]
 pub struct Inlined {
     /// Ranges of addresses of the inlined code, in the file.
@@ -21,7 +21,8 @@ pub struct Inlined {
 /// The place in the source to which a code address belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// Name of the function that contains the code, which may be an inlined one.
+    /// Name of the function that contains the code; if the code is inlined, of the inlined
+    /// function.
     pub function: &'a str,
     /// Source file of the code.
     pub file: &'a str,
@@ -30,8 +31,8 @@ pub struct Place<'a> {
 }
 
 /// Returns true if a source file belongs to the standard library of C++ or Rust, to the system, or
-/// to libFuzzer, which cargo-fuzz compiles with debug information. What libFuzzer does differs from
-/// run to run by what the program compares, and says nothing about the program.
+/// to libFuzzer, which cargo-fuzz compiles with debug information. The behavior of libFuzzer
+/// depends on the values that the program compares, and says nothing about the program.
 pub fn is_library_file(file: &str) -> bool {
     let is_of_system = ["/usr/include/", "/usr/lib/gcc/", "/rust/deps/"];
     let is_inside = ["/include/c++/", "/libfuzzer-sys-", "/lib/fuzzer/Fuzzer"];
@@ -62,8 +63,8 @@ impl DebugInfo {
     }
 
     /// Returns the place in the source of the code at `pc`, an address in the file; `None` where no
-    /// line is known. Inlined code of a standard library belongs to the statement that calls it,
-    /// where that is the program's own.
+    /// line is known. Inlined code of a standard library belongs to the statement of the program
+    /// that calls it, if there is one.
     pub fn place(&self, pc: u64) -> Option<Place<'_>> {
         let (file, line) = self.lines.place(pc)?;
         let function = self.name_at(pc).unwrap_or_default();
@@ -81,8 +82,8 @@ impl DebugInfo {
     }
 
     /// Returns the calls of inlined functions that lead to the code at `pc`, an address in the
-    /// file, innermost first, without calls in the code of libraries. If the code at `pc` is that
-    /// of a library, the innermost of these calls is left out, too, because it is shown as the
+    /// file, innermost first, without calls in the code of libraries. If the code at `pc` belongs
+    /// to a library, the innermost of the remaining calls is left out, too: it is shown as the
     /// place of `pc`.
     pub fn calls_inlined_at(&self, pc: u64) -> Vec<Place<'_>> {
         let mut calls = self.inlined_calls(pc);

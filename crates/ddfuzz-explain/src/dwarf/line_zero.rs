@@ -1,5 +1,5 @@
 //! Code without a line in the line table (line 0), such as code that the compiler has moved or
-//! shared: it gets the line of the code that is always executed right before it.
+//! shared. It gets the line of the code in front of it, if that is always executed right before.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,9 +10,9 @@ use object::{Object, ObjectSection};
 use super::Lines;
 
 /// Completes the line table for code to which the compiler gave no line (line 0), in the functions
-/// with the address ranges `functions`. A row of line 0 gets the line of the row before it if
-/// execution always comes from there: it runs on from that row, and no jump of the function leads
-/// into the row of line 0.
+/// with the address ranges `functions`. A row of line 0 gets the line of the row before it if it is
+/// only reached from that row: execution runs on from there, and no jump of the function leads into
+/// the row of line 0.
 pub(super) fn inherit<'a>(
     lines: &mut Lines,
     file: &object::File<'_>,

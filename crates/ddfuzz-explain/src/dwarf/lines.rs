@@ -13,7 +13,7 @@ pub struct Line {
     pub end: u64,
     /// Index of the source file in [`Lines::files`].
     pub file: usize,
-    /// Number of the source line, from 1; 0 for code that belongs to none.
+    /// Number of the source line, from 1; 0 for code that belongs to no line.
     pub line: u64,
     /// Whether a statement begins at the row's first address, so that a debugger may stop there.
     pub is_statement: bool,

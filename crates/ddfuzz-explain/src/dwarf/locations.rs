@@ -1,4 +1,4 @@
-//! Evaluates the expressions by which debug information says where a variable is.
+//! Evaluates the expressions in debug information that say where a variable is.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub enum Found {
     Value(u64),
 }
 
-/// What DWARF location expressions read of a stopped process: registers, memory, and facts about
-/// the frame.
+/// What the evaluation of DWARF location expressions reads from a stopped process: registers,
+/// memory, and facts about a frame.
 pub trait Context {
     /// Returns the value of the register with a DWARF number in the frame; `None` where it is
     /// unknown.
@@ -40,12 +40,13 @@ pub trait Context {
     }
 
     /// Returns the address, in the process, of the thread-local variable at `offset` in the
-    /// program's thread-local memory; `None` where that is not known, as by default.
+    /// program's thread-local memory; `None` where it is not known, and by default.
     fn thread_local(&mut self, _offset: u64) -> Option<u64> {
         None
     }
 
-    /// Converts an address in the file to one in the process.
+    /// Converts an address in the file to an address in the process. Returns it unchanged by
+    /// default.
     fn relocate(&mut self, address: u64) -> u64 {
         address
     }
@@ -58,8 +59,8 @@ pub trait Context {
 }
 
 impl Declared {
-    /// Returns the register that has the whole variable at `pc`, an address in the file, by its
-    /// number in debug information; `None` where the variable is elsewhere, or nowhere.
+    /// Returns the DWARF number of the register that holds the whole variable at `pc`, an address
+    /// in the file; `None` if the variable is somewhere else, or nowhere.
     pub fn register_at(&self, pc: u64) -> Option<u16> {
         let registers = gimli::DW_OP_reg0.0..=gimli::DW_OP_reg15.0;
         match self.located.at(pc) {
@@ -75,9 +76,9 @@ impl Declared {
 /// circle.
 const MOST_STEPS: u32 = 10_000;
 
-/// Evaluates a DWARF location expression, and returns where the variable is; `None` where the
-/// variable does not exist, is scattered over several places, or needs something unknown. `start`
-/// is the first value on the expression's stack.
+/// Evaluates a DWARF location expression, and returns where the variable is; `None` if the variable
+/// does not exist or is scattered over several places, or if a value that the expression needs is
+/// unknown. `start` is put on the expression's stack first.
 pub fn evaluate(
     expression: &[u8],
     encoding: Encoding,
@@ -111,8 +112,8 @@ pub fn evaluate(
     }
 }
 
-/// Resumes a DWARF evaluation with the answer from `context` to its request `asked`, such as for
-/// memory or a register; `None` where the answer is unknown.
+/// Resumes a DWARF evaluation that asks for something (`asked`), such as memory or a register, with
+/// the answer from `context`; `None` if the answer is unknown.
 fn answer(
     evaluation: &mut Evaluation<Bytes>,
     asked: EvaluationResult<Bytes>,

@@ -30,12 +30,12 @@ pub use lines::{Line, Lines};
 use read_types::TypeReader;
 use symbols::{code_symbols, tls_size};
 
-/// The type by which the DWARF reader reads bytes of the program's file.
+/// The type with which the DWARF reader reads bytes of the program's file.
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
 type Entry = DebuggingInformationEntry<Bytes>;
 
-/// Largest number of entries of the debug information that are followed from one to the next, where
-/// an entry takes its attributes from another one (its origin).
+/// Largest number of entries that are followed, from an entry of the debug information that takes
+/// its attributes from another one (its origin) to that one's origin, and so on.
 const MOST_ORIGINS: usize = 64;
 
 /// Error: debug information that cannot be read.
@@ -44,7 +44,7 @@ pub enum DebugInfoError {
     /// The program's file cannot be read.
     #[error("{0}")]
     File(#[from] std::io::Error),
-    /// The program's file is no ELF file.
+    /// The program's file is not an ELF file.
     #[error("{0}")]
     Elf(#[from] object::Error),
     /// The debug information is damaged.
@@ -70,7 +70,7 @@ impl Located {
     }
 }
 
-/// A declared variable: a parameter, local, global or static one.
+/// A variable that is declared in the source: a parameter, or a local, global or static variable.
 #[derive(Clone, Debug)]
 pub struct Declared {
     /// Name of the variable in the source.
@@ -81,11 +81,11 @@ pub struct Declared {
     pub of: TypeId,
     /// Where the variable is stored.
     pub located: Located,
-    /// The addresses of the block in which the variable is visible; empty for the whole function.
+    /// Addresses of the block in which the variable is visible; empty for the whole function.
     pub scope: Vec<Range<u64>>,
     /// Source line of the variable's declaration; 0 where it is unknown.
     pub line: u64,
-    /// The function around the variable, which may be inlined; empty for a global one.
+    /// Function around the variable, which may be inlined; empty for a global variable.
     pub function: String,
 }
 
@@ -148,24 +148,24 @@ pub struct DebugInfo {
     pub tls_size: u64,
     /// Producers of the compilation units: compiler and options with which each was compiled.
     pub producers: Vec<String>,
-    /// Source files of the compilation units that still exist, with the names that were given to
-    /// the compiler.
+    /// Source files of the compilation units, as far as they still exist, with the names that were
+    /// given to the compiler.
     pub sources: Vec<String>,
-    /// Whether the debug information of compilation units is in files of their own (`-gsplit-dwarf`),
+    /// Whether the debug information of compilation units is in separate files (`-gsplit-dwarf`),
     /// which are not read.
     pub is_split: bool,
-    /// Name of the file into which the debug information was moved when the program was stripped, which is
-    /// not read; `None` where there is none.
+    /// Name of the file, which is not read, into which the debug information was moved when the
+    /// program was stripped; `None` if there is no such file.
     pub stripped_to: Option<String>,
     by_address: Vec<(Range<u64>, usize)>,
 }
 
 impl DebugInfo {
-    /// Reads the debug information of the ELF file at `path`. A file without any gives one without
-    /// functions.
+    /// Reads the debug information of the ELF file at `path`. For a file without debug information,
+    /// the result has no functions.
     ///
     /// # Errors
-    /// When the file cannot be read, is no ELF file, or is damaged.
+    /// When the file cannot be read, is not an ELF file, or is damaged.
     pub fn read(path: &Path) -> Result<DebugInfo, DebugInfoError> {
         let image = std::fs::read(path)?;
         let file = object::File::parse(&*image)?;
@@ -216,13 +216,13 @@ impl DebugInfo {
         !self.has_level(|level| level.is_none_or(|level| level == "-O0"))
     }
 
-    /// Returns true if GCC has compiled all compilation units with `-Og`, `-O0` or no such option.
+    /// Returns true if GCC has compiled all compilation units with `-Og`, `-O0` or no `-O` option.
     pub fn is_debuggable(&self) -> bool {
         self.has_level(|level| level.is_none_or(|level| ["-O0", "-Og"].contains(&level)))
     }
 
-    /// Returns true if all units were compiled by GCC at an optimization level for which `is_such`
-    /// is true; it gets `None` for the default level.
+    /// Returns true if all units were compiled by GCC at optimization levels for which `is_such`
+    /// returns true; for the default level, `is_such` gets `None`.
     fn has_level(&self, is_such: impl Fn(Option<&str>) -> bool) -> bool {
         self.producers.iter().all(|producer| {
             let level = producer.split(' ').rfind(|word| word.starts_with("-O"));
@@ -267,7 +267,7 @@ struct Reading<'a> {
 struct Around {
     depth: isize,
     function: Option<usize>,
-    /// Name of the function around the entry, also of one that has no code of its own.
+    /// Name of the function around the entry, even if it has no code of its own.
     name: String,
     scope: Vec<Range<u64>>,
     /// Qualified name of the namespace or class around the entry; empty outside of all.
@@ -364,8 +364,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Records the function of a debug entry, if it has code or is only declared, and makes it the
-    /// function that is `around` the entries inside.
+    /// Records the function of a debug entry, if it has code or is only declared, and enters it in
+    /// `around` as the function around the entries inside.
     fn subprogram(
         &mut self,
         unit: usize,
@@ -400,8 +400,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Returns the index of the source file, and the line, of the call that an inlined function
-    /// stands for; `None` where they are unknown.
+    /// Returns the source file (its index) and the line of the call that an inlined function
+    /// replaces; `None` where they are unknown.
     fn call_of(&self, entry: &Entry) -> Option<(usize, u64)> {
         let file = match entry.attr_value(gimli::DW_AT_call_file)? {
             AttributeValue::FileIndex(file) => file,
@@ -626,8 +626,8 @@ impl Reading<'_> {
     }
 
     /// Returns the attribute `name` of `entry`, or of the nearest of its origins that has it, with
-    /// the index of the unit in which it is found. `None` if none of the first 64 has it: damaged
-    /// debug information may lead in a circle. `unit` is the index of the entry's own unit.
+    /// the index of the unit in which it is found. `None` if none of the first 64 entries has it:
+    /// damaged debug information may lead in a circle. `unit` is the index of the entry's unit.
     fn inherited_of(
         &self,
         unit: usize,
@@ -647,8 +647,8 @@ impl Reading<'_> {
         Ok(None)
     }
 
-    /// Returns the entry, with the index of its unit, from which an inlined, cloned or out-of-line
-    /// entry takes its name and type; `None` if there is none.
+    /// Returns the entry from which an inlined, cloned or out-of-line entry takes its name and
+    /// type, with the index of its unit; `None` if there is none.
     fn origin(&self, unit: usize, entry: &Entry) -> Result<Option<(usize, Entry)>, gimli::Error> {
         let value = entry.attr_value(gimli::DW_AT_abstract_origin);
         let value = value.or_else(|| entry.attr_value(gimli::DW_AT_specification));

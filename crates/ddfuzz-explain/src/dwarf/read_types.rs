@@ -7,11 +7,11 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset, UnitSectionOffset};
 use super::{Bytes, Entry};
 use crate::types::{Bits, Encoding, Field, Shape, Type, TypeId, Types};
 
-/// Depth of types within types from which on the target of a pointer type is not read together with
-/// the pointer, but later.
+/// Number of nested types from which the target of a pointer type is not read together with the
+/// pointer, but later.
 const DEEP: usize = 64;
-/// Largest depth of types within types that is read. In damaged debug information, a type may
-/// contain itself.
+/// Largest number of nested types that are read. In damaged debug information, a type may contain
+/// itself.
 const DEEPEST: usize = 128;
 /// Largest number of types without a name of their own (pointers, arrays) and typedefs that are
 /// followed, one after another, to find the name of a type.
@@ -21,11 +21,12 @@ const MOST_NAMED: usize = 16;
 #[derive(Default)]
 pub(super) struct TypeReader {
     pub types: Types,
-    /// For each structure that a compilation unit only declares, where another one defines it.
+    /// For each structure that a compilation unit only declares, the unit and offset of its
+    /// definition in another unit.
     pub definitions: HashMap<(usize, UnitOffset), (usize, UnitOffset)>,
     known: HashMap<(usize, UnitOffset), TypeId>,
-    /// Structures that were read, by name, size and fields: compilation units that include one
-    /// header describe one type.
+    /// Structures that were read, by name, size and fields: compilation units that include the same
+    /// header each describe the type, which is kept only once.
     records: HashMap<String, TypeId>,
     /// Number of nested types that are being read, including the current one.
     depth: usize,
@@ -80,10 +81,10 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Reads a type as [`read`](TypeReader::read) does. Of pointers that are nested more than
-    /// [`DEEP`] types deep, the targets are not read yet, but put into `pending`. A type that is
-    /// nested more than [`DEEPEST`] types deep can only be damaged: the type `void` is returned for
-    /// it.
+    /// Reads a type as [`read`](TypeReader::read) does. The targets of pointers that are nested
+    /// more than [`DEEP`] types deep are not read yet, but put into `pending`. For a type that is
+    /// nested more than [`DEEPEST`] types deep, which happens only in damaged debug information,
+    /// returns the type `void`.
     fn read_below(
         &mut self,
         dwarf: &Dwarf<Bytes>,
@@ -167,8 +168,8 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Makes the type `id` a `void *` of `size` bytes (8 by default) for now, and notes that it is
-    /// a pointer to `target`, which is read later.
+    /// Makes the type `id` a `void *` of `size` bytes (8 by default) for the time being, and notes
+    /// that it is a pointer to the type at `target`, which is read later.
     fn leave_pending(&mut self, id: TypeId, size: Option<u64>, target: (usize, UnitOffset)) {
         let (name, size) = ("void *".to_owned(), size.unwrap_or(8));
         let shape = Shape::Pointer(Types::VOID);
@@ -347,9 +348,9 @@ impl TypeReader {
         Ok(fields)
     }
 
-    /// Gives the elements of a Rust vector their type: in `fields`, those of the vector, pointers
-    /// to bytes become pointers to elements. The type of the elements is the first type parameter
-    /// in the debug entry of the vector's type, at the offset `at`.
+    /// Gives the elements of a Rust vector their type: pointers to bytes in `fields`, the fields of
+    /// the vector, become pointers to elements. The type of the elements is the first type
+    /// parameter in the debug entry of the vector's type, at the offset `at`.
     fn name_elements(
         &mut self,
         reader: &Reader<'_>,
@@ -372,10 +373,10 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Returns the index of a type like `of` in which pointers to untyped bytes point to `element`:
-    /// `of` itself if it is such a pointer; if it is a record, its fields `inner`, `ptr` and
-    /// `pointer`, also those of records inside of it. Adds the changed type to the list of types;
-    /// returns `of` if nothing changes.
+    /// Returns a type like `of` in which pointers to untyped bytes point to `element`. In a record,
+    /// only the pointers in its fields `inner`, `ptr` and `pointer` are changed, and in those of
+    /// records inside of these. Adds the changed type to the list of types; returns `of` if nothing
+    /// changes.
     fn pointing_to(&mut self, of: TypeId, element: TypeId) -> TypeId {
         let mut described = self.types.get(of).clone();
         match &mut described.shape {
@@ -403,9 +404,9 @@ impl TypeReader {
     }
 
     /// Adds the fields of a Rust enumeration of `size` bytes to `fields`: its discriminant, whose
-    /// values have the names of the variants, and a union of the contents of the variants. An
-    /// enumeration may have no discriminant, but mark one variant by a value that is invalid in the
-    /// others; then only the contents are added.
+    /// values have the names of the variants, and a union of the contents of the variants. If the
+    /// enumeration has no discriminant, but marks one variant by a value that is invalid in the
+    /// other variants, only the contents are added.
     fn variants(
         &mut self,
         reader: &Reader<'_>,
@@ -447,9 +448,9 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Adds what the variants of an enumeration contain to `fields`. This is a union of `members`,
-    /// the variants, if all of them begin after the discriminant, which ends at `start`; else it is
-    /// the raw bytes after the discriminant. `size` is that of the enumeration in bytes.
+    /// Adds to `fields` what the variants of an enumeration contain: a union of `members`, the
+    /// variants, if all of them begin after the discriminant, which ends at offset `start`; else
+    /// the raw bytes after the discriminant. `size` is the enumeration's size in bytes.
     fn contents(&mut self, members: Vec<Field>, start: u64, size: u64, fields: &mut Vec<Field>) {
         let is_behind = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => inner.iter().all(|inner| inner.offset >= start),
@@ -465,8 +466,8 @@ impl TypeReader {
         fields.push(plain_field("", at, of));
     }
 
-    /// Adds the content of an enumeration without a discriminant to `fields`: that of the only
-    /// variant with a content or, if several variants have one, all bytes of the enumeration.
+    /// Adds the content of an enumeration without a discriminant to `fields`: the only variant with
+    /// a content or, if several variants have a content, all bytes of the enumeration as raw bytes.
     fn only_content(&mut self, members: Vec<Field>, size: u64, fields: &mut Vec<Field>) {
         let is_content = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => !inner.is_empty(),
@@ -505,9 +506,10 @@ fn plain_field(name: &str, offset: u64, of: TypeId) -> Field {
     }
 }
 
-/// Returns the offset of a bit-field's storage unit in its record, and the bits in the unit; `None`
-/// where no unit fits. `width` is the number of bits, `unit` the size of the field's type and
-/// `size` that of the record in bytes; `offset` is the field's offset in the debug information.
+/// Returns the offset of a bit-field's storage unit in its record, in bytes, and the bits in the
+/// unit; `None` where no unit fits. `width` is the field's number of bits, `unit` the size of its
+/// type and `size` the size of the record, in bytes; `offset` is the field's offset in bytes as the
+/// debug information says it.
 fn bit_field(entry: &Entry, offset: u64, width: u64, unit: u64, size: u64) -> Option<(u64, Bits)> {
     let from = match number(entry, gimli::DW_AT_data_bit_offset) {
         Some(from) => from,
@@ -580,7 +582,7 @@ impl Reader<'_> {
         Ok(values.collect())
     }
 
-    /// Returns the number of elements of each dimension of an array; `None` for an unknown one.
+    /// Returns the number of elements of each dimension of an array; `None` for an unknown number.
     fn counts(&self, at: UnitOffset) -> Result<Vec<Option<u64>>, gimli::Error> {
         let all = self.children(at)?.into_iter();
         let dimensions = all.filter(|entry| entry.tag() == gimli::DW_TAG_subrange_type);
@@ -597,9 +599,9 @@ impl Reader<'_> {
             .collect())
     }
 
-    /// Returns a text by which two records are told apart: name, size and source line, and of each
-    /// field the name, the offset and the name of its type. The name alone does not suffice, since
-    /// records of two modules, or inside of two instances of a C++ template, may share it.
+    /// Returns a text that tells two records apart: name, size and source line of the record, and
+    /// name, offset and type name of each field. The name alone does not suffice, since records of
+    /// two modules, or inside of two instances of a C++ template, may share it.
     fn signature(
         &self,
         at: UnitOffset,
@@ -618,9 +620,9 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    /// Returns a text for the type of `entry`: its name, after a `*` for each nameless type
-    /// (pointer or array) on the way to it, and the name of each typedef. At most a few steps are
-    /// followed. The names of typedefs alone do not suffice: `pointer` has another meaning in each
+    /// Returns a text for the type of `entry`: its name, after the names of all typedefs and a `*`
+    /// for each nameless type (pointer or array) that lead to it; at most `MOST_NAMED` of these
+    /// are followed. Names of typedefs alone do not suffice: `pointer` has another meaning in each
     /// instance of a template.
     fn name_of_type(&self, entry: &Entry) -> Result<String, gimli::Error> {
         let unit = &self.units[self.unit];

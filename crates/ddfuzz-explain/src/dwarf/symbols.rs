@@ -1,4 +1,4 @@
-//! What the symbol table and the headers of a program's file say.
+//! Functions and thread-local memory of a program's file, as its symbol table and headers say.
 
 use std::ops::Range;
 

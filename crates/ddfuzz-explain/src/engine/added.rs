@@ -1,5 +1,5 @@
-//! Mutants that add what a function does not do: when it begins or returns it sets a field of a
-//! record that is passed to it, or a global variable.
+//! Mutants in which a function makes one assignment more: when it begins or returns, it sets a
+//! field of a record that is passed to it, or a global variable.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,7 +18,7 @@ use crate::types::{Encoding, Shape, TypeId, Types};
 /// Numbers in debug information of the registers in which the first integers and pointers are
 /// passed.
 const PASSED: [u16; 6] = [5, 4, 1, 2, 8, 9];
-/// Code of the operation in DWARF expressions that an address follows (`DW_OP_addr`).
+/// Code of the DWARF operation that is followed by an address (`DW_OP_addr`).
 const ADDRESS: u8 = 0x03;
 /// Largest number of places (fields and variables) that are set by mutants of one function; each
 /// mutant sets one place.
@@ -48,10 +48,10 @@ pub(crate) enum Base {
 /// or returns, it sets a field or a global variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Added {
-    /// Address at which the function begins that makes the assignment.
+    /// Address at which the function that makes the assignment begins.
     pub entry: u64,
-    /// The address to which those calls return in which alone the assignment is made; `None` if it
-    /// is made in all calls.
+    /// Return address of the calls in which the assignment is made; `None` if it is made in all
+    /// calls.
     pub caller: Option<u64>,
     /// Whether the assignment is made when the function returns, and not when it begins.
     pub at_end: bool,
@@ -65,9 +65,9 @@ pub(crate) struct Added {
     pub name: String,
 }
 
-/// Calls of the mutated function that have not returned yet. For each: the address to which it
-/// returns, the stack pointer after the return, and the address of the variable or record that is
-/// to be set then.
+/// Calls of the mutated function that have not returned yet. For each: its return address, the
+/// stack pointer after the return, and the address of the variable or record of which a part is set
+/// when it returns.
 pub(super) type Pending = Vec<(u64, u64, u64)>;
 
 impl Added {
@@ -199,7 +199,7 @@ struct Settable {
     offset: u64,
     /// Size of the place in bytes.
     size: usize,
-    /// Whether the place holds a number that may be counted up and down.
+    /// Whether the place holds a number, which mutants may also raise and lower by one.
     is_number: bool,
     /// Name of the place in the source.
     name: String,
@@ -229,9 +229,9 @@ fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
 }
 
 /// Returns the parameters of a function that point to records (structures or unions), with the
-/// registers in which they are passed. Where a record is returned or passed by value, the registers
-/// of the parameters after it cannot be counted: then only those parameters are returned whose
-/// registers the debug information names.
+/// registers in which they are passed. If a record is returned or passed by value, the registers of
+/// the parameters after it cannot be told by counting; of these parameters, only those are returned
+/// whose registers the debug information names.
 fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a Declared)> {
     let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
     let mut order = Some(PASSED.iter().copied());
@@ -291,8 +291,8 @@ impl Engine {
     /// Returns the places that mutants of `function` may set by an added statement: first fields of
     /// records passed to it, if the executed code reads them (they are in `read`); then global
     /// variables and their fields, if the function reads them (`own` has what it reads and writes).
-    /// Of each: where the record or variable begins, the field, and whether the function writes the
-    /// place itself.
+    /// For each place: where the record or variable begins, the field, and whether the function
+    /// writes the place itself.
     fn settable_places(
         &self,
         function: &Function,
@@ -330,8 +330,8 @@ impl Engine {
     }
 
     /// Adds to `found` the mutants of `function` that set a field of a record passed to it, or a
-    /// global variable. `own` has the places that the function reads and writes, `read` those that
-    /// the executed code reads: other places are not set.
+    /// global variable. `own` has the places that the function reads and writes, `read` the places
+    /// that the executed code reads; only places that are read are set.
     fn add_to(
         &self,
         function: &Function,

@@ -23,7 +23,7 @@ const CLOSE: u32 = 8;
 const RECORD: u64 = 512;
 /// Smallest number that can be the address of a record; smaller numbers are taken for other values.
 const LOWEST: u64 = 0x1_0000;
-/// Number of bytes by which the stack pointer rises at least when a function returns.
+/// Smallest number of bytes by which the stack pointer rises when a function returns.
 const RETURNED: u64 = 16;
 /// Distance in bytes from the stack pointer within which memory is taken for part of the stack.
 const STACK: u64 = 8 << 20;
@@ -86,9 +86,8 @@ fn stored(executed: &Executed) -> Option<u64> {
 }
 
 impl<'a> Observed<'a> {
-    /// Makes, of a recorded run, what the search for odd instructions needs. `dependences` says
-    /// which instructions depend on which, `is_user` whether an address is in the program's own
-    /// code.
+    /// Prepares a recorded run for the search for odd instructions. `dependences` says which
+    /// instructions depend on which, `is_user` whether an address is in the program's own code.
     pub fn new(
         recorded: &'a Recorded,
         dependences: &'a Dependences,
@@ -118,10 +117,10 @@ impl<'a> Observed<'a> {
         found
     }
 
-    /// Finds why the failing value was written to this address: the nearest instruction that
-    /// computed a part of the address, in a function that had returned before the write, and the
-    /// conditional jump that led to it. Empty if there is none, if the value was 0, or if the
-    /// failing value was computed from the written one and not just copied.
+    /// Finds why the failing value was written to the place where it was written: the nearest
+    /// instruction that computed a part of the address, in a function that had returned before the
+    /// write, and the conditional jump that led to this instruction. Empty if there is none, if the
+    /// written value was 0, or if the failing value was computed from it and not just copied.
     fn chosen_place(&self, order: &[Reached]) -> Vec<Anomaly> {
         let nearest = order.iter().take_while(|it| it.cost == 0);
         let values = nearest.filter(|it| it.how == Dependence::Value);
@@ -162,8 +161,8 @@ impl<'a> Observed<'a> {
         Some(&self.stores[found])
     }
 
-    /// Returns the instructions `first`, those that made the values that these use, and so on,
-    /// nearest first; at most [`FOLLOWED`].
+    /// Returns the instructions `first`, the instructions that made the values that these use, and
+    /// so on, nearest first; at most [`FOLLOWED`].
     fn makers(&self, first: Vec<usize>) -> Vec<usize> {
         let mut rest = VecDeque::from(first);
         let (mut known, mut found) = (HashSet::new(), Vec::new());

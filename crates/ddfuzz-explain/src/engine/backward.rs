@@ -33,7 +33,7 @@ pub struct Reached {
     pub how: Dependence,
 }
 
-/// Returns the instructions on which those with the indices `seeds` depend, directly and
+/// Returns the instructions on which the instructions with the indices `seeds` depend, directly and
 /// indirectly, by the dependences `found`. They are in the order of their costs, that is, their
 /// distances from the seeds, the nearest first. The jumps and calls that led to the seeds
 /// themselves are left out.

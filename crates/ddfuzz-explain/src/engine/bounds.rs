@@ -1,5 +1,5 @@
-//! Finds a write of the failing run that begins in one variable and reaches into another, by which
-//! the run fails: an array that is overrun, or an index that is too large.
+//! Finds a write of the failing run that begins in one variable and reaches into another, and that
+//! makes the run fail: an array that is overrun, or an index that is too large.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -19,40 +19,40 @@ use crate::crossing::{Bound, Crossing, Stay, leaves_record, stay};
 use crate::dwarf::frames::STACK_POINTER;
 use crate::graph::Graph;
 
-/// Largest number of writes for each of which the state before it is read.
+/// Largest number of suspicious writes for which the state of the run before the write is read.
 const READ: usize = 8;
-/// Largest number of writes that are left out, each in a run of its own.
+/// Largest number of writes that are tested: each is left out in a run of its own.
 const TRIED: usize = 4;
-/// Maximum number of calls that are told for a write.
+/// Maximum number of calls that are reported for a write: the innermost calls that led to it.
 const CALLERS: usize = 3;
 /// Largest number of times that a run is stopped at one instruction.
 const MOST_STOPS: usize = 5_000;
-/// A run that is stopped at each execution of one instruction may take this many times as long as
-/// another test.
+/// Factor of the time limit of a run that is stopped at each execution of one instruction, compared
+/// with other tests.
 const STOPPED: u32 = 4;
-/// Largest number of bytes of one write outside of its variable.
+/// Largest number of bytes that a write may have written outside of its variable to be considered.
 const MOST_BYTES: u64 = 1 << 16;
 
-/// A write of the failing run that reaches into another variable, and without which it does not
-/// fail as it does.
+/// A write of the failing run that reaches out of its variable into another one. Without the write,
+/// the run does not fail, or fails in another way.
 #[derive(Clone, Debug)]
 pub(crate) struct Overrun {
     /// The variable in which the write should have stayed, and those into which it reaches.
     pub crossing: Crossing,
     /// The addresses that were written.
     pub written: Range<u64>,
-    /// Whether the write is to one element of an array, which does not have that element.
+    /// Whether the write is to an element that its array does not have.
     pub is_element: bool,
     /// Address of the writing instruction, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
-    /// Whether the run does not fail at all without the write.
+    /// Whether the run does not fail without the write; false if it ends in another way.
     pub is_averted: bool,
-    /// Whether the same instruction writes within the bounds of such variables at other times, and
-    /// in the passing run always.
+    /// Whether the same instruction, in the passing run, writes only within the bounds; if the
+    /// passing run does not show it, whether the instruction does so at other times.
     pub is_unusual: bool,
 }
 
-/// A write that has crossed the bounds of its variable, and the recorded one of which it is a part.
+/// A part of a recorded write that has crossed the bounds of its variable, with the recorded write.
 struct Found {
     crossing: Crossing,
     written: Range<u64>,
@@ -60,8 +60,8 @@ struct Found {
     of: Written,
 }
 
-/// Returns the writes of which `it` consists, as far as they may leave their variable, each with
-/// what tells in which array it should have stayed.
+/// Returns the parts of the recorded write `it` that may leave their variable, each with what tells
+/// in which array it should have stayed.
 fn writes_of(it: &Written) -> Vec<(Bound, Range<u64>)> {
     let element = |array| Bound::Element {
         base: it.base,
@@ -88,8 +88,8 @@ fn writes_of(it: &Written) -> Vec<(Bound, Range<u64>)> {
     }
 }
 
-/// Returns the first part of the write `it` that has crossed the bounds of its variable; `None`
-/// where all have stayed inside, or that is not known.
+/// Returns the first part of the write `it` that has crossed the bounds of its variable; `None` if
+/// all parts have stayed inside, or if that is not known.
 fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
     let object = |at| graph.containing(at).map(|it| it.0);
     writes_of(it).into_iter().find_map(|(bound, written)| {
@@ -117,8 +117,8 @@ fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
     })
 }
 
-/// Returns true if the write `it` may have left its variable, by the state `graph` at the end of
-/// the run, in which the pointer to its record need not exist any more.
+/// Returns true if the write `it` may have left its variable. `graph` is the state at the end of
+/// the run, in which the pointer to the written record need not exist any more.
 fn may_have_crossed(graph: &Graph, engine: &Engine, it: &Written) -> bool {
     let leaves = |(bound, written): &(Bound, Range<u64>)| match bound {
         Bound::Element {
@@ -129,15 +129,16 @@ fn may_have_crossed(graph: &Graph, engine: &Engine, it: &Written) -> bool {
     crossed(graph, engine, it).is_some() || writes_of(it).iter().any(leaves)
 }
 
-/// A memory graph, and the ranges of addresses that the program may write at that point.
+/// A memory graph, and the ranges of addresses that the program may write at the same point.
 type LastState = (Graph, Vec<Range<u64>>);
 
 impl Engine {
     /// Finds a write of the failing run to memory outside of the variable to which the written
-    /// address belongs, without which the run does not fail: `averts` tells from the end of a run
-    /// whether it does not. If there is none, finds one without which the run fails in another way
-    /// (`fails` is false), and which the same instruction does not make at other times. `None` if
-    /// there is no such write, or the run is too long to be recorded. `points` are the points of the failing run; a changed run may take `limit`.
+    /// address belongs, without which the run does not fail (`averts` tells this from the end of a
+    /// run). If there is none, finds one without which the run fails in another way (`fails`
+    /// returns false) and which is unusual: the same instruction stays within the bounds at other
+    /// times. `None` if there is no such write, or if the run is too long to be recorded. `points`
+    /// are the points of the failing run; a changed run may take `limit`.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -184,7 +185,7 @@ impl Engine {
     }
 
     /// Returns the memory graph at the last point of the recorded failing run, and the memory that
-    /// the program may write there; `None` where no point was recorded.
+    /// the program may write at this point; `None` if no point was recorded.
     fn last_state(&mut self, whole: &Recorded) -> Result<Option<LastState>, EngineError> {
         let Some((_, last)) = whole.points.last() else {
             return Ok(None);
@@ -197,9 +198,10 @@ impl Engine {
         Ok(Some((self.capture(&mut run)?.graph, areas)))
     }
 
-    /// Returns those of the writes `all` that may have left their variable, [`READ`] at most, in
-    /// the order of time: by the state `graph` at the end of the run or, of local variables that do
-    /// not exist any more, the longest write of each instruction.
+    /// Returns those of the writes `all` that may have left their variable, at most [`READ`], in
+    /// the order of time. Tells them by the state `graph` at the end of the run; for writes to
+    /// local variables that do not exist any more at the end, takes the longest of each
+    /// instruction.
     fn doubtful<'a>(
         &self,
         whole: &Recorded,
@@ -236,7 +238,7 @@ impl Engine {
     }
 
     /// Reads the state of the failing run at the statement that makes the recorded write `it`, and
-    /// returns how it crosses the bounds of its variable; `None` if it does not.
+    /// returns the part of it that crosses the bounds of its variable; `None` if none does.
     fn read_before(
         &mut self,
         whole: &Recorded,
@@ -251,8 +253,8 @@ impl Engine {
         Ok(crossed(&graph, self, it))
     }
 
-    /// Makes the failing run in which what the instruction of the write `it` writes to the memory
-    /// `beyond` is undone each time, and returns how it ends.
+    /// Makes the failing run, and undoes after each execution of the instruction of the write `it`
+    /// what it has written to the memory `beyond`. Returns how the run ends.
     fn without_writes(
         &mut self,
         whole: &Recorded,
@@ -297,8 +299,8 @@ impl Engine {
         }
     }
 
-    /// Lets a run, stopped at a breakpoint, execute the instruction `executed` there, with all of
-    /// the function that it calls, if it is a call. Returns how the run ended, if it ended there.
+    /// Lets a run that is stopped at the instruction `executed` execute it and, if it is a call,
+    /// the whole called function. Returns how the run ended, if it ended meanwhile.
     fn pass_write(
         &mut self,
         run: &mut Run,
@@ -312,8 +314,8 @@ impl Engine {
         Ok(left.err().map(|ending| *ending))
     }
 
-    /// Returns what is told of the write `found`: also from where it was called, and whether the
-    /// same instruction stays within its bounds at other times.
+    /// Returns the record of the write `found`, with the calls that led to it, and whether the same
+    /// instruction stays within its bounds at other times.
     fn told(
         &mut self,
         whole: &Rc<Recorded>,
@@ -349,8 +351,8 @@ impl Engine {
     }
 
     /// Returns whether the instruction of the write `found` writes, in the passing run, no more
-    /// than its variable has room for in the failing run; `None` where the passing run does not
-    /// execute it, or that cannot be told.
+    /// than its variable has room for in the failing run; `None` if the passing run does not
+    /// execute the instruction, or if that cannot be told.
     fn in_passing_run(
         &mut self,
         whole: &Recorded,
@@ -388,13 +390,14 @@ impl Engine {
     }
 }
 
-/// What one instruction may write by a pointer without leaving the variable.
+/// What an instruction may write, counted from a pointer, without leaving the variable.
 struct Allowed {
     how: How,
-    /// Numbers of bytes that may be written from the pointer on or, of an instruction that writes
-    /// to one element, distances in bytes from the pointer.
+    /// Range of allowed numbers of bytes, written from the pointer on; for an instruction that
+    /// writes to one element, range of allowed distances from the pointer, in bytes.
     room: Range<i64>,
-    /// Number of the register with the pointer to what a library's function writes.
+    /// DWARF number of the register with the pointer to the memory that a library's function
+    /// writes.
     argument: usize,
 }
 
@@ -422,7 +425,8 @@ impl Allowed {
         })
     }
 
-    /// Returns the memory behind the pointer that a library's function is given, before the call.
+    /// Returns the memory behind the pointer that is passed to a library's function, before the
+    /// call; empty for other instructions.
     fn seen(&self, now: &Executed, run: &mut Run) -> Vec<u8> {
         match self.how {
             How::Text | How::Called => {
@@ -433,9 +437,9 @@ impl Allowed {
         }
     }
 
-    /// Returns the number of bytes that were written from the pointer on or, of an instruction that
-    /// writes to one element, the distance of the write from the pointer. `last` has the addresses
-    /// that the instruction has written without a gap.
+    /// Returns the number of bytes that were written from the pointer on; for an instruction that
+    /// writes to one element, the distance of the write from the pointer, in bytes. `last` has the
+    /// addresses that the instruction has written so far without a gap, and is updated.
     fn length(&self, now: &Executed, before: &[u8], run: &mut Run, last: &mut Range<u64>) -> i64 {
         match self.how {
             How::Counted => now.registers[ARGUMENTS[2]] as i64,

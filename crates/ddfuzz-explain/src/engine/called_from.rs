@@ -1,5 +1,5 @@
-//! Mutants whose function sets a place in addition, made smaller: they set it in the calls from one
-//! place of the program only.
+//! Restricts mutants that make a function set a place in addition: they set the place only in the
+//! calls from one place of the program.
 
 use std::collections::HashSet;
 
@@ -15,14 +15,14 @@ use super::{Engine, EngineError};
 
 /// Largest number of calls of a function that are looked at for the places that call it.
 const CALLS: usize = 400;
-/// Largest number of places that call a function for each of which a mutant is made.
+/// Largest number of callers (places that call a function) for each of which a mutant is made.
 const CALLERS: usize = 8;
 
 impl Engine {
-    /// Replaces each of the mutants `found` whose function sets a place when it begins by those that
-    /// set it in the calls from one place only and avert the failure as well, if there are such.
-    /// Forks of the failing run, stopped in `stand`, are made; `averts` is true for the end of one
-    /// that does not fail.
+    /// Restricts each of the mutants `found` that make a function set a place at its beginning:
+    /// replaces it by the mutants that set the place in the calls from one place only and also
+    /// avert the failure, if there are any. They are run in forks of the failing run, which is
+    /// stopped in `stand`; `averts` tells from a fork's end whether it did not fail.
     pub(super) fn narrow(
         &mut self,
         stand: &mut Stand,
@@ -47,8 +47,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the mutants that do what `mutant` does in the calls from one place only, and avert
-    /// the failure, with their ends.
+    /// Returns the mutants that do what `mutant` does, but only in the calls from one place, and
+    /// that avert the failure, with the ends of their runs.
     fn narrowed(
         &mut self,
         stand: &mut Stand,

@@ -13,8 +13,7 @@ use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Side};
 
-/// Number of times that a changed run is stopped at the failing statement to count its arrivals
-/// there; later arrivals are not counted.
+/// Largest number of arrivals at the failing statement that are counted in a changed run.
 const ARRIVALS: usize = 2_000;
 
 /// What the changed instruction of a recorded run does in place of its usual effect: a jump goes

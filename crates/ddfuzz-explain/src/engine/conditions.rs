@@ -1,5 +1,5 @@
-//! What the conditions of a run have compared: which mutants of them can make a difference to it,
-//! and with which other constants they decide otherwise.
+//! What the conditions of a run compared. This tells which mutants of the conditions can make a
+//! difference to the run, and with which other constants the conditions decide otherwise.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,12 +14,12 @@ use super::process::{Process, by_number};
 use super::tests_at_point::Stand;
 use super::{Engine, EngineError};
 
-/// A condition is observed at most at this many of its executions in a run; what it did later is
+/// Largest number of executions of a condition that are observed in a run; its later executions are
 /// not known.
 const OBSERVED: usize = 16;
-/// How many of the values that a run compared with a constant, the last ones, yield mutants: 8 if
-/// it compared by order, 2 for equality. The mutant of a value has the nearest other constant with
-/// which the comparison of this value would have gone the other way.
+/// Largest number of values for which mutants of a comparison with a constant are made: 8 for a
+/// comparison by order, 2 for one of equality. The last values that the run compared are taken. The
+/// mutant has the nearest constant that would have decided the comparison of the value otherwise.
 const VALUES: [usize; 2] = [8, 2];
 
 /// A comparison with a constant, on which a condition depends.
@@ -46,11 +46,11 @@ pub(super) struct Condition {
 #[derive(Clone, Debug, Default)]
 struct Seen {
     executions: usize,
-    /// Whether it was ever not met, and whether it was ever met.
+    /// Whether the condition was ever not met (first), and whether it was ever met (second).
     ways: [bool; 2],
-    /// Whether what was compared before it was ever equal.
+    /// Whether the values that were compared before the condition were ever equal.
     is_equal: bool,
-    /// The values that were compared with the constant, each once, the last one last.
+    /// The values that were compared with the constant, each once, the latest one last.
     values: Vec<u64>,
 }
 
@@ -60,7 +60,7 @@ struct Seen {
 pub(super) struct Profile {
     executed: HashSet<u64>,
     conditions: HashMap<u64, (Condition, Seen)>,
-    /// Addresses of conditions, by those of the comparisons with constants before them.
+    /// Address of each condition, by the address of the comparison with a constant in front of it.
     comparisons: HashMap<u64, u64>,
 }
 
@@ -103,9 +103,9 @@ impl Comparison {
         .filter(|_| is_it && matches!(size, 1 | 2 | 4 | 8))
     }
 
-    /// Returns the value that this comparison compares with its constant. `process` has stopped at
-    /// the instruction `executed` behind the comparison, by whose registers the value is found;
-    /// `None` if it cannot be read.
+    /// Returns the value that this comparison compares with its constant, from the registers and
+    /// the memory of `process`, which has stopped at `executed`, the instruction after the
+    /// comparison; `None` if it cannot be read.
     fn value(&self, executed: &Executed, process: &mut Process) -> Option<u64> {
         let compared = Executed::again(self.instruction, executed.registers);
         let unused = 64 - 8 * self.size as u32;
@@ -155,9 +155,9 @@ impl Code {
 }
 
 impl Profile {
-    /// Returns true if the mutant is worth a run. False if the run never executes the changed code;
-    /// if the mutant would leave the observed decisions as they are; or if the mutant negates a
-    /// condition that always went one way, because another mutant, which makes the condition
+    /// Returns true if a run of the mutant may differ. False if the run never executes the changed
+    /// code; if the mutant would leave the observed decisions as they are; or if the mutant negates
+    /// a condition that always went one way, because another mutant, which makes the condition
     /// constant, does the same.
     pub fn matters(&self, mutant: &Mutant) -> bool {
         let at = mutant.patch.begins();
@@ -245,8 +245,8 @@ impl Condition {
 
 impl Engine {
     /// Observes a fork of the stopped run. Returns which of the addresses `places` it executes, and
-    /// what those of its `conditions` compare; `None` if the fork exceeded its time limit, or did
-    /// something that ddfuzz cannot trace, such as starting a thread.
+    /// what the `conditions` at these addresses compare; `None` if the fork exceeded its time
+    /// limit, or did something that ddfuzz cannot trace, such as starting a thread.
     pub(super) fn profile(
         &mut self,
         stand: &mut Stand,

@@ -1,6 +1,6 @@
-//! Follows back the values by which the failing run has failed (those that the crashing instruction
-//! uses, or that were compared before the program ended itself), and the size of a heap block that
-//! is too short.
+//! Follows back the values with which the failing run has failed (values that the crashing
+//! instruction uses, or that were compared before the program ended itself), and the size of a heap
+//! block that is too short.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -25,26 +25,26 @@ use super::{Ending, Engine, EngineError, Point, Side, Trace, if_supported};
 use crate::dwarf::frames::STACK_POINTER;
 
 /// Numbers of points before the failure at which the recording of single instructions may begin.
-/// The first number is tried first; each next one if the recording was empty, because too many
-/// instructions were executed since the earlier point.
+/// They are tried in order, until the recording is not empty: it is empty if too many instructions
+/// are executed from the point to the failure.
 const POINTS: [usize; 3] = [100, 20, 4];
 /// Largest distance, in bytes, from a pointer that was passed to a library's function to the
 /// faulting address, for the pointer to be taken for the cause.
 const NEAR: u64 = 4096;
 /// Number of bits of an address that a program can use.
 const ADDRESS_BITS: u32 = 47;
-/// Maximum number of addresses reported for an instruction that does something unusual: those of
-/// the calls that led to it.
+/// Maximum number of calls that are reported for an instruction that does something unusual: the
+/// innermost calls that led to it.
 const CALLERS: usize = 3;
-/// Largest number of conditions in one function of a standard library of which the compared values
-/// are followed back to where they were made.
+/// Largest number of conditions in one function of a standard library whose compared values are
+/// followed back to where they were made.
 const CONDITIONS: usize = 4;
 /// Number of the register in which a function of the C library takes the length of what it copies
 /// or fills.
 const LENGTH: usize = ARGUMENTS[2];
-/// Maximum number of instructions that a run may execute in libraries after the last one of the
-/// program's own code, for its very last instruction to count as the one that failed. If there are
-/// more, the last one of the program's own code counts instead.
+/// Maximum number of instructions that a run may execute in libraries after the last instruction of
+/// the program's own code. If there are more, this last own instruction counts as the one that
+/// failed, and not the run's very last instruction.
 const ENDING_STEPS: usize = 2000;
 
 /// Returns true if the call `call` of a library's function has failed because its length was too
@@ -59,11 +59,11 @@ fn is_long(call: &Executed, fault: u64) -> bool {
     distances.any(|distance| (NEAR..length).contains(&distance))
 }
 
-/// Returns the values (registers or memory) of which one is probably wrong, because the instruction
-/// `last` crashed by it: a divisor, the registers of an address, the arguments of a library's
+/// Returns the values (registers or memory) of which one is probably wrong, because it made the
+/// instruction `last` crash: a divisor, the registers of an address, the arguments of a library's
 /// function that are close to the faulting address `fault`, or an address that was called though no
-/// code is there. `fault` is `None` where the processor does not report it, as for an address that
-/// no memory can have.
+/// code is there. `fault` is `None` if the processor does not report it, as for an address that no
+/// memory can have.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {
         return last.operands();
@@ -132,9 +132,8 @@ pub(crate) struct Odd {
 pub(crate) struct Seen {
     /// The instructions of the run about which something is odd.
     pub odd: Vec<Odd>,
-    /// Addresses of instructions on which the failure depends: of each function the nearest one
-    /// that computes a number, and the nearest one that decides; those nearest to the failure
-    /// first.
+    /// Addresses of instructions on which the failure depends, the nearest to the failure first: of
+    /// each function, the nearest one that computes a number, and the nearest one that decides.
     pub nearest: Vec<u64>,
 }
 
@@ -142,16 +141,16 @@ pub(crate) struct Seen {
 pub(crate) struct FailureSlice {
     /// The recording of the failing run.
     pub recorded: Rc<Recorded>,
-    /// For each instruction of the recording, those on which it depends directly.
+    /// For each instruction of the recording, the instructions on which it depends directly.
     pub dependences: Dependences,
     /// The instructions on which the failure depends, the nearest ones first.
     pub order: Vec<Reached>,
 }
 
 impl Engine {
-    /// Finds where the value came from by which the failing run has failed: a value that the
-    /// crashing instruction uses, or one compared before the program ended itself. `None` where
-    /// nothing was recorded.
+    /// Finds the origin of the value with which the failing run has failed: a value that the
+    /// crashing instruction uses, or one that was compared before the program ended itself. `None`
+    /// if nothing was recorded.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -184,16 +183,16 @@ impl Engine {
         Ok(Some(found))
     }
 
-    /// Records the failing run from the first of `points` on, to its end; the recording is empty
-    /// where that is too far away, or the run does what cannot be followed.
+    /// Records the failing run from the first of `points` to its end. The recording is empty if the
+    /// end is too far away, or if the run does something that ddfuzz cannot follow.
     fn recorded_to_end(&mut self, points: &[Point]) -> Result<Rc<Recorded>, EngineError> {
         let recorded = self.record(Side::Failing, points, false);
         Ok(if_supported(recorded.map(Some))?.unwrap_or_default())
     }
 
-    /// Returns the values by which a recorded run has failed, the address of the instruction that
-    /// uses them, and the index of the last instruction in the program's own code; `None` where
-    /// nothing is recorded.
+    /// Returns the values with which a recorded run has failed, the address of the instruction that
+    /// uses them, and the index of the last instruction in the program's own code; `None` if
+    /// nothing was recorded.
     fn failing_values(
         &self,
         recorded: &Rc<Recorded>,
@@ -229,10 +228,10 @@ impl Engine {
     }
 
     /// Returns what the recording of the whole failing run shows: instructions that do something
-    /// unusual (such as a write to freed memory), and for each function the instructions nearest to
-    /// the failure on which it depends. Each unusual instruction is also tested: a run, which may
-    /// take `limit`, leaves it out or decides it the other way, and `averts` tells from the run's
-    /// end whether it did not fail. Empty if the run was not recorded.
+    /// unusual (such as a write to freed memory) and, in each function, the instructions nearest to
+    /// the failure among those on which it depends. Each unusual instruction is also tested: a run,
+    /// which may take `limit`, leaves it out or decides it the other way, and `averts` tells from
+    /// the run's end whether it did not fail. Empty if the run was not recorded.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -304,8 +303,8 @@ impl Engine {
 
     /// Chooses from `order`, the instructions on which the failure depends, nearest first, at most
     /// two of each function of the program: the first that computes a number, and the first
-    /// conditional jump; or, if it has neither, its first one in `order`. Returns their addresses,
-    /// nearest first.
+    /// conditional jump; if there is neither, the function's first instruction in `order`. Returns
+    /// their addresses, nearest first.
     fn nearest(&self, whole: &Recorded, order: &[Reached]) -> Vec<u64> {
         let (mut known, mut functions) = (HashSet::new(), HashSet::new());
         let mut nearest = Vec::new();
@@ -333,11 +332,11 @@ impl Engine {
         nearest.into_iter().map(|it| it.1).collect()
     }
 
-    /// Returns the indices, in the recorded instructions `executed`, of the comparisons by which a
-    /// program decided to end itself. The instruction `own` of its own code called a function of a
-    /// standard library, such as a check of an index, and `end` is the last instruction of the run.
-    /// Returned are the last comparison of the program's own code before `own`, and those in the
-    /// called function before `end`.
+    /// Returns the indices, in the recorded instructions `executed`, of the comparisons with which
+    /// a program decided to end itself: the last comparison of the program's own code before `own`,
+    /// and the last comparisons in the called function before `end`. `own` is the instruction of
+    /// the program's own code that called a function of a standard library, such as a check of an
+    /// index, and `end` is the last instruction of the run.
     fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
         let function = |at: &usize| {
             let pc = executed[*at].pc().wrapping_sub(self.bias);
@@ -367,9 +366,9 @@ impl Engine {
     }
 
     /// Returns the recorded instruction of the failing run, with its recording, that has written
-    /// past the end of the heap block `block`; the call if a library's function has. `None` if the
-    /// run, made again, does not make that write. `points` are the points (statement executions) of
-    /// the failing run.
+    /// past the end of the heap block `block`; if a function of a library has, its call. `None` if
+    /// the run, made again, does not make that write. `points` are the points (statement
+    /// executions) of the failing run.
     fn writes_behind(
         &mut self,
         points: &[Point],
@@ -410,10 +409,10 @@ impl Engine {
         Ok(at.map(|at| (recorded.clone(), at)))
     }
 
-    /// Finds where the value came from that decided how much the failing run wrote past the end of
-    /// a heap block: the length passed to a library's function, a value compared by the condition
-    /// of the writing loop, or an index of the write. `None` where that is not known. `points` are
-    /// the points (statement executions) of the failing run.
+    /// Finds the origin of the value that decided how much the failing run wrote past the end of a
+    /// heap block: the length passed to a library's function, a value compared by the condition of
+    /// the writing loop, or an index of the write. `None` where that is not known. `points` are the
+    /// points (statement executions) of the failing run.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -451,8 +450,8 @@ impl Engine {
         Ok(self.history(points, of, used)?.origin)
     }
 
-    /// Returns true if the program ended itself: by a call of a function for that, a thrown
-    /// exception, or a Rust panic.
+    /// Returns true if the program ended itself: by calling a function that ends programs, by a
+    /// thrown exception, or by a Rust panic.
     fn ends_itself(&self, ending: &Ending) -> bool {
         let own = ending.stack.iter().position(|pc| self.is_own_code(*pc));
         let called = own.and_then(|own| own.checked_sub(1));
@@ -466,7 +465,7 @@ impl Engine {
                 .is_some_and(|called| ends_program(&self.library_function(ending.stack[called])))
     }
 
-    /// Finds where the size came from with which the failing run allocated a heap block by the call
+    /// Finds the origin of the size with which the failing run allocated a heap block by the call
     /// `asked`. Returns the origin of the value from which the calling statement computed the size,
     /// and whether the statement passes the value on unchanged. `None` where that is not known.
     /// `points` are the points (statement executions) of the failing run.

@@ -1,5 +1,6 @@
-//! The *critical predicates* of a failing run: conditions whose other decision lets it end well
-//! (Zhang, Gupta and Gupta, *Locating Faults Through Automated Predicate Switching*, ICSE 2006).
+//! The *critical predicates* of a failing run: conditions that avert the failure when they are
+//! decided the other way (Zhang, Gupta and Gupta, *Locating Faults Through Automated Predicate
+//! Switching*, ICSE 2006).
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,8 +17,8 @@ const ROUND_OF_TESTS: usize = 60;
 /// Largest number of runs of the failing input in which conditions are tested: from each of these
 /// runs, forks are made that decide one condition the other way.
 const ROUNDS: usize = 5;
-/// A run in which a jump goes the other way may not end in time. After so many different jumps with
-/// such runs, the search for conditions ends, because each costs a whole time limit.
+/// Largest number of jumps that, when they go the other way, keep the run from ending in time.
+/// After so many, the search for conditions ends, because each such run costs a whole time limit.
 const HANGING: usize = 8;
 
 /// A condition of the failing run that averts the failure when it is decided the other way, found
@@ -40,9 +41,9 @@ pub(crate) struct Critical {
 
 /// Largest number of conditions that a search for critical predicates returns.
 const FOUND: usize = 6;
-/// Weight of repeated executions in the order in which decisions are tested: each later execution
-/// of the same jump moves a decision back by this number, each doubling of the number of events
-/// that depend on the decision by 1.
+/// Weight of repeated executions in the order in which the decisions of a run are tested: each
+/// later execution of a decision's jump counts as much as this number of doublings of the number of
+/// events that depend on the decision.
 const ROUND: usize = 4;
 
 /// Returns the decisions of a run in the order in which they are tried. A decision comes the later,
@@ -75,12 +76,12 @@ impl Critical {
 
 impl Engine {
     /// Finds conditions of the failing run that avert the failure when decided the other way: one
-    /// for each source line, at most [`FOUND`]. First come those after which the failing statement
-    /// is still reached, sorted by how few events depend on them; then the others, sorted by
-    /// whether the output begins as that of the failing run, the latest condition first. In both
-    /// halves, those that let the run exit with status 0 come first. `averts` tells whether a run
-    /// that ends so did not fail, `points` are the points of the failing run, and `limit` is the
-    /// time limit of a test.
+    /// for each source line, at most [`FOUND`]. First come conditions after which the failing
+    /// statement is still reached, sorted by how few events depend on them; then the others, sorted
+    /// by whether the output begins as that of the failing run, the latest condition first. In both
+    /// parts, conditions that let the run exit with status 0 come first. `averts` tells from a
+    /// run's end whether it did not fail, `points` are the points (statement executions) of the
+    /// failing run, and `limit` is the time limit of a test.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -138,8 +139,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns the output of the failing run up to its failure, with what its C library has
-    /// buffered. `first` is the run's first point.
+    /// Returns the output of the failing run up to its failure, including output that its C library
+    /// still buffers. `first` is the run's first point.
     fn output_before(&mut self, first: Point, limit: TimeLimit) -> Result<Vec<u8>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, first)?;

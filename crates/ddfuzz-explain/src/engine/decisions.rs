@@ -1,5 +1,5 @@
-//! The decisions of a run: each execution of a conditional jump of the program's own code, and each
-//! return of a function of it that returns nothing but 0 and 1.
+//! The decisions of a run: each execution of a conditional jump in the program's own code, and each
+//! return of one of its functions that only return 0 and 1.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use libc::user_regs_struct;
 use super::run::{Next, Pace, Run};
 use super::{Engine, EngineError, Point, Side};
 
-/// Of one jump, and of one statement, only the first executions, up to this number, are recorded.
+/// Largest number of executions of one jump or statement that are recorded, from the first one.
 const EXECUTIONS: u64 = 1_000;
 /// Largest number of events of a run that are recorded: executions of jumps, and of statements.
 const EVENTS: usize = 20_000;
@@ -30,12 +30,12 @@ pub(crate) struct Jump {
 pub(crate) struct Decision {
     /// Address of the jump, or of the instruction that returns.
     pub pc: u64,
-    /// Address of the deciding statement: that of the jump, or before a return, the last statement
-    /// of the function on another line than the return.
+    /// Address of the deciding statement: the jump's own statement; for a return, the last
+    /// statement of the function on another line than the return.
     pub statement: u64,
     /// Number of events (executions of jumps and statements) recorded before the decision.
     pub time: usize,
-    /// How often the run has executed the jump or return, this time included.
+    /// How often the run has executed the jump or return, including this time.
     pub nth: u64,
     /// Value of the stack pointer when the decision was made.
     pub stack: u64,
@@ -149,10 +149,10 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     conditional.map(jump).collect()
 }
 
-/// Returns, for each of `events` (address and stack pointer), how many later events depend on it; 0
-/// for an event that is no execution of one of `jumps`. The events that follow a jump depend on it
-/// until the first one in a calling function, or in the same function call outside of the code of
-/// which the jump decides whether it is executed.
+/// Returns, for each of `events` (address and stack pointer), how many later events depend on it:
+/// for an execution of one of `jumps`, the events after it, up to the first one in a calling
+/// function, or in the same function call but outside of the code on whose execution the jump
+/// decides. 0 for all other events.
 fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
     let mut found = vec![0; events.len()];
     let mut open: Vec<usize> = Vec::new();

@@ -1,6 +1,6 @@
-//! On which executed instructions each one of a recorded run depends: those that made the values
-//! that it uses, those that made the addresses of the memory that it accesses, and the conditional
-//! jump that decided that it was executed. Pure.
+//! The executed instructions on which each instruction of a recorded run depends: instructions that
+//! made the values that it uses or the addresses of the memory that it accesses, and the
+//! conditional jump that decided that it was executed. Pure.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -23,8 +23,8 @@ const FLAGS: usize = REGISTERS + 32;
 /// Number of bytes at the beginning of one memory access for which dependences are recorded;
 /// further bytes of a larger access (such as a copy by one instruction) are ignored.
 const WIDEST: u64 = 4096;
-/// The result of a library's function is taken to depend on this many bytes behind each of its
-/// pointer arguments.
+/// Number of bytes at each of its pointer arguments on which the result of a library's function is
+/// taken to depend.
 const SEEN: u64 = 8;
 /// DWARF number of the frame pointer.
 const FRAME_POINTER: usize = 6;
@@ -133,8 +133,8 @@ impl Shape {
 /// depend.
 struct Frame {
     call: u32,
-    /// Index of each jump, with the first address of the code on which it decides and the address
-    /// after.
+    /// Index of each jump, with the first address of the code that the jump decides on, and the
+    /// address after this code.
     jumps: Vec<(u32, u64, u64)>,
 }
 
@@ -238,8 +238,8 @@ impl Pass {
         self.enter_or_leave(executed, at, recorded);
     }
 
-    /// Records that the present instruction depends on the conditional jump that decided on its
-    /// execution or, without one, on the call of its function.
+    /// Records that the current instruction depends on the conditional jump that decided that it is
+    /// executed or, if there is none, on the call of its function.
     fn control(&mut self, executed: &Executed) {
         let pc = executed.pc();
         let frame = self.frames.last_mut();

@@ -10,11 +10,10 @@ use super::mutants::Mutant;
 use super::mutated::MutantEnd;
 use super::spectrum::{ENOUGH, Executions};
 
-/// By how much a mutant weighs less for each one of the same function that weighs more.
+/// Weight that a mutant loses for each mutant of the same function that weighs more.
 const AGAIN: f64 = 0.25;
 
-/// By how much a mutant weighs less for each other run that it changes, and the largest number of
-/// such runs that count.
+/// Weight that a mutant loses for each other run that it changes, up to `MOST_CHANGED` runs.
 const CHANGED: f64 = 0.2;
 const MOST_CHANGED: usize = 3;
 
@@ -25,12 +24,12 @@ pub(crate) struct Averting {
     pub mutant: Mutant,
     /// Whether the mutant's output on the failing input begins with what the failing run wrote.
     pub is_like: bool,
-    /// How many eighths of the lines that the failing run wrote are in the mutant's output on the
-    /// failing input as well; and how many of those that the passing run wrote, too.
+    /// How many eighths of the lines that the failing run wrote are also in the mutant's output on
+    /// the failing input; and the same for those of these lines that the passing run wrote, too.
     pub(super) kept: [usize; 2],
     /// Whether the mutant exits with status 0 on the failing input.
     pub succeeds: bool,
-    /// Whether the changed statement is the one at which the failing run fails.
+    /// Whether the changed statement is the statement at which the failing run fails.
     pub(super) fails: bool,
     /// Whether the changed statement is in `main`.
     pub(super) is_main: bool,
@@ -48,8 +47,9 @@ pub(crate) struct Averting {
 }
 
 impl Averting {
-    /// Returns the record of a mutant that ends well on the failing input, as `end` says; the
-    /// unchanged program has written `begins` then, with the lines `right`, which are right.
+    /// Returns the record of a mutant that ends well on the failing input, as `end` says. On this
+    /// input, the unchanged program wrote `begins`; `right` are the lines of it that the passing
+    /// run wrote, too.
     pub(super) fn new(
         mutant: Mutant,
         end: &MutantEnd,
@@ -70,8 +70,8 @@ impl Averting {
         }
     }
 
-    /// Returns the record of a smaller mutant than this one, which ends as `end` says, with the same
-    /// output kept.
+    /// Returns a record like this one for `mutant`, a more restricted form of the recorded mutant,
+    /// which ends on the failing input as `end` says.
     pub(super) fn with(&self, mutant: Mutant, end: &MutantEnd) -> Averting {
         Averting {
             mutant,
@@ -92,8 +92,8 @@ impl Averting {
 
     /// Returns true if runs of other inputs support the mutant. Of those that do not fail, at least
     /// one, and at least half, must end as without the mutation. If all of them fail, the mutant
-    /// must avert at least [`ENOUGH`] of these failures, and half of them; one is enough if more than
-    /// [`ENOUGH`] failing runs execute its statement, and no others.
+    /// must avert at least [`ENOUGH`] of these failures, and half of them; a single one is enough
+    /// if more than [`ENOUGH`] failing runs execute its statement, and no others.
     pub(super) fn is_telling(&self) -> bool {
         let all = self.executed.unwrap_or_default();
         let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.mended > 0;
@@ -102,9 +102,9 @@ impl Averting {
     }
 
     /// Returns how much evidence there is that the mutant's statement is wrong, as a logarithm of a
-    /// likelihood up to a constant. It grows with the share of other runs that the mutant leaves
-    /// alike, the output that it keeps, how well the statement tells failing from passing runs, and
-    /// a little with the share of other failures that it averts.
+    /// likelihood up to a constant. It grows with the share of other runs that the mutant does not
+    /// change, the output that it keeps, how well the statement tells failing from passing runs,
+    /// and a little with the share of other failures that it averts.
     pub(super) fn weight(&self) -> f64 {
         let share = |part: usize, all: usize| ((1.0 + part as f64) / (1.0 + all as f64)).ln();
         let eighths = |part: usize| (0.1 + part as f64 / 8.0).ln();
@@ -124,16 +124,16 @@ impl Averting {
         known + ends - 0.02 * f64::from(self.mutant.kind as u8) - penalties.sum::<f64>()
     }
 
-    /// Compares two mutants by their weights; the one with more evidence is less, so that it is
-    /// sorted first.
+    /// Compares two mutants by their weights; the mutant with more evidence is the lesser, so that
+    /// it is sorted first.
     pub(super) fn compare(&self, other: &Averting) -> Ordering {
         other.weight().total_cmp(&self.weight())
     }
 }
 
-/// Returns by how much each of the mutants `all` weighs less because it changes other runs that do
-/// not fail. Runs that each mutant with enough such runs changes do not count: the fault may act in
-/// them, too, though they do not fail.
+/// Returns the weight that each of the mutants `all` loses because it changes other runs that do
+/// not fail. As many changed runs are forgiven as every mutant with enough such runs changes: the
+/// fault may act in these runs, too, though they do not fail.
 pub(super) fn unlike(all: &[Averting]) -> Vec<f64> {
     let changed = |it: &Averting| it.others - it.alike;
     let known = all.iter().filter(|it| it.others > ENOUGH);
@@ -142,9 +142,9 @@ pub(super) fn unlike(all: &[Averting]) -> Vec<f64> {
     all.iter().map(weight).collect()
 }
 
-/// Returns the weights of mutants, given with their functions, the largest ones first; each further
-/// mutant of one function weighs less by [`AGAIN`]: a person who reads the function for the first of
-/// them sees the others.
+/// Returns the weights of mutants, given with their functions, the largest weight first. Each
+/// further mutant of the same function weighs [`AGAIN`] less: a person who reads the function for
+/// the first mutant sees the others.
 pub(super) fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f64> {
     let mut known: HashMap<T, u8> = HashMap::new();
     let weight = |(weight, function)| {

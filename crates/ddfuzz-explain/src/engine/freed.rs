@@ -26,7 +26,7 @@ pub struct Lost {
     /// Addresses of the calls in the program's own code that led to the call, innermost first.
     pub calls: Vec<u64>,
     /// Addresses, in the program's own code, of the first use of the block after the call, and of
-    /// the calls that led to that use, innermost first; empty where none is seen.
+    /// the calls that led to that use, innermost first; empty if no use is seen.
     pub used: Vec<u64>,
 }
 
@@ -52,10 +52,10 @@ fn is_returned(run: &Run, memory: &std::ops::Range<u64>) -> Result<bool, EngineE
 }
 
 impl Engine {
-    /// Finds the call of `free` without which the failing run does not fail; `averts` is true for a
-    /// run's end without failure. If only several successive calls together (up to four) avert the
-    /// failure when they do nothing, returns the last of them. `None` where there is no such call,
-    /// or where the run fails inside it.
+    /// Finds the call of `free` without which the failing run does not fail; `averts` tells from
+    /// the end of a run whether it did not fail. If only several successive calls together (up to
+    /// four) avert the failure when they do nothing, returns the last of them. `None` if there is
+    /// no such call, or if the run fails inside it.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -151,9 +151,9 @@ impl Engine {
     }
 
     /// Steps through a run, one instruction at a time, up to the first use of `memory` by the
-    /// program's own code: an access, or a call of a library's function with an argument, declared
-    /// there, that points into `memory`. Returns the addresses of this instruction and of the calls
-    /// that led to it, innermost first. Empty if the run ends before, or a library's function first
+    /// program's own code: an access, or a call of a library's function with a declared argument
+    /// that points into `memory`. Returns the addresses of this instruction and of the calls that
+    /// led to it, innermost first. Empty if the run ends first, or if a library's function first
     /// returns an address in `memory`, as `malloc` does when it reuses a block.
     pub(super) fn first_use(
         &mut self,

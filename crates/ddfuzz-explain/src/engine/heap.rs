@@ -1,4 +1,4 @@
-//! The live heap blocks of a process that uses glibc's allocator, and the words by which the
+//! The live heap blocks of a process that uses glibc's allocator, and the words with which the
 //! allocator finds them.
 
 use std::collections::HashSet;
@@ -62,10 +62,10 @@ pub struct Damaged {
     pub word: u64,
 }
 
-/// Returns the first heap block that was overwritten past its end, as the size field of the
-/// allocator after it shows: it is no valid size, or it says that the block is freed although the
-/// block's size does not stand before the field, where the allocator writes it when it frees a
-/// block. `None` where all size fields are valid, or the heap is not that of glibc's allocator.
+/// Returns the first heap block that was overwritten past its end, as the allocator's size field
+/// after it shows: the field is no valid size, or it says that the block is freed, but the word in
+/// front of the field is not the block's size, which the allocator writes there when it frees a
+/// block. `None` if all size fields are valid, or if the heap is not that of glibc's allocator.
 pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     let mapping = maps.iter().find(|it| it.path.as_os_str() == "[heap]")?;
     let length = (mapping.end - mapping.start).min(LARGEST);
@@ -107,8 +107,8 @@ pub fn is_size(word: u64) -> bool {
     (32..LARGEST).contains(&size) && size.is_multiple_of(16)
 }
 
-/// If the mapping from `start` to `end` is one heap block, so large that the allocator has mapped
-/// memory for it alone, returns the block; else `None`.
+/// Returns the heap block in the mapping from `start` to `end`, if it is so large that the
+/// allocator has mapped memory for it alone; else `None`.
 fn large_block(
     start: u64,
     end: u64,
@@ -142,16 +142,16 @@ impl Heap {
         bytes.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// Returns the size in bytes of the chunk of the heap at an address; `None` if the size that is
-    /// stored there is impossible for a chunk.
+    /// Returns the size in bytes of the chunk of the heap at an address; `None` if the size that
+    /// the chunk has stored is impossible.
     fn size(&self, at: u64) -> Option<u64> {
         let size = self.word(at + 8)? & !7;
         let end = self.start + self.image.len() as u64;
         (size >= 32 && size.is_multiple_of(16) && size <= end - at).then_some(size)
     }
 
-    /// Returns true if the chunks of the heap, of which the first begins at the address `at`, end
-    /// exactly where the heap ends, as in an undamaged heap.
+    /// Returns true if the chunks of the heap from the address `at` on end exactly where the heap
+    /// ends, as in an undamaged heap.
     fn fills(&self, mut at: u64) -> bool {
         let end = self.start + self.image.len() as u64;
         while at < end {
@@ -164,9 +164,9 @@ impl Heap {
     }
 
     /// Returns the chunks (address, size, whether in use) into which the allocator has divided the
-    /// heap, except for the last one, and the address of the last one, `None` if there is none.
+    /// heap, except for the last one, and the address of the last one (`None` if there is none).
     /// Appends their size fields to `headers`. A chunk whose size field was overwritten is taken to
-    /// end at the first address from which on valid chunks fill the heap.
+    /// end at the first address after which valid chunks fill the heap.
     fn chunks(&self, headers: &mut Vec<Header>) -> (Vec<(u64, u64, bool)>, Option<u64>) {
         let end = self.start + self.image.len() as u64;
         let (mut chunks, mut at) = (Vec::new(), self.start);

@@ -22,8 +22,8 @@ pub struct Executed {
     pub library: Option<LibraryCall>,
     /// Number of parameters that the called library's function declares; 0 where that is not known.
     pub parameters: usize,
-    /// For an instruction that adds to memory or subtracts from memory, the number that is there
-    /// before it is executed; `None` for other instructions.
+    /// For an instruction that adds to memory or subtracts from memory, the number in this memory
+    /// before the instruction is executed; `None` for other instructions.
     pub before: Option<u64>,
 }
 
@@ -33,12 +33,11 @@ pub struct Executed {
 pub enum Value {
     /// The whole general register with this DWARF number.
     Register(usize),
-    /// The memory that begins at the address (the first number) and has so many bytes (the second
-    /// one).
+    /// The memory at an address (first value), with its size in bytes (second value).
     Memory(u64, u64),
     /// Some of the bytes of a register.
     Part {
-        /// DWARF number of the register: of a general one, or a vector register (that of `xmm0` is 17).
+        /// DWARF number of the register: a general register or a vector register (`xmm0` has 17).
         register: usize,
         /// Offset of the first of the bytes in the register.
         offset: u64,
@@ -49,7 +48,7 @@ pub enum Value {
 
 impl Executed {
     /// Decodes the first instruction in `code`, the bytes at the program counter in `registers`;
-    /// `None` where they are no instruction.
+    /// `None` if they are not an instruction.
     pub fn new(code: &[u8], registers: [u64; REGISTERS]) -> Option<Executed> {
         let at = registers[REGISTERS - 1];
         let mut decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
@@ -157,9 +156,8 @@ impl Executed {
         })
     }
 
-    /// Returns the address and the size in bytes of an access that the instruction makes to memory:
-    /// the first one of a kind (such as a read) for which `is_such` returns true. `None` if there
-    /// is none.
+    /// Returns the address and the size in bytes of the instruction's first memory access of a kind
+    /// (such as a read) for which `is_such` returns true. `None` if there is no such access.
     fn memory(&self, is_such: fn(OpAccess) -> bool) -> Option<(u64, u64)> {
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&self.instruction);
@@ -289,15 +287,15 @@ impl Executed {
     }
 
     /// Returns the address in a register that the instruction calls or jumps to; `None` if its
-    /// operand is no register.
+    /// operand is not a register.
     pub fn target(&self) -> Option<u64> {
         let is_register = self.instruction.op_kind(0) == OpKind::Register;
         let register = is_register.then(|| self.instruction.op_register(0));
         Some(self.registers[general(register?)?])
     }
 
-    /// Returns the address from which the instruction computes that of its memory by adding an index
-    /// in a register; `None` for an instruction without an index.
+    /// Returns the address to which the instruction adds an index in a register, to get the address
+    /// of the memory that it accesses; `None` for an instruction without an index.
     pub(super) fn element_base(&self) -> Option<u64> {
         let it = &self.instruction;
         let index = self.registers[general(it.memory_index())?];
@@ -311,7 +309,7 @@ impl Executed {
         is_pointer.then(|| base.wrapping_add(it.memory_displacement64()))
     }
 
-    /// Returns the DWARF numbers of the registers by which the instruction addresses memory, the
+    /// Returns the DWARF numbers of the registers with which the instruction addresses memory, the
     /// index register first.
     pub fn address_registers(&self) -> Vec<usize> {
         let registers = [
@@ -378,8 +376,8 @@ impl Executed {
     }
 
     /// Returns the places that the instruction reads to compute the value that it writes, like
-    /// [`terms`](Executed::terms). Of a conditional move, returns only the operand that it took, if
-    /// the registers before the `next` instruction show which one.
+    /// [`terms`](Executed::terms). For a conditional move, returns only the operand that it took,
+    /// if the registers before the `next` instruction show which one.
     pub fn selected_terms(&self, next: Option<&Executed>) -> Vec<Value> {
         let terms = self.terms();
         let number = general(self.instruction.op0_register());

@@ -7,7 +7,7 @@ use super::mutants::{Code, MutantKind, NOP};
 /// Largest distance, in instructions, between the jumps of two conditions that `&&` or `||` joins.
 const JOINED: usize = 24;
 
-/// Returns the condition code that differs from `condition` for equal numbers only, as "at most"
+/// Returns the condition code that differs from `condition` only for equal numbers, as "at most"
 /// differs from "less"; `None` if there is none, as for "equal".
 fn boundary(condition: u8) -> Option<u8> {
     match condition {
@@ -20,8 +20,8 @@ fn boundary(condition: u8) -> Option<u8> {
 }
 
 impl Code {
-    /// Passes to `push` the mutants of `it` with another condition, if `it` is a conditional jump,
-    /// a conditional move or `setcc`: kind, address for reports, and new bytes of each.
+    /// If `it` is a conditional jump, a conditional move or `setcc`, passes to `push` its mutants
+    /// with another condition: for each, the kind, the address for reports, and the new bytes.
     pub(super) fn add_condition(
         &self,
         it: &Instruction,

@@ -1,5 +1,5 @@
-//! Points shortly before the end of a failing run whose trace does not reach so far, because its
-//! statements are executed too often.
+//! Points (statement executions) shortly before the end of a failing run whose recorded trace ends
+//! earlier, because its statements are executed too often.
 
 use std::collections::HashMap;
 

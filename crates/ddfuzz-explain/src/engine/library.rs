@@ -10,7 +10,7 @@ use super::process::Process;
 use crate::dwarf::frames::REGISTERS;
 
 /// Maximum number of instructions that are followed from a call of a library's function to the jump
-/// into the library: the code between (the PLT stub) is short.
+/// into the library: the code in between (the PLT stub) is short.
 const STUB: usize = 3;
 /// Number of bytes at the start of a freed heap block in which the allocator may keep its own data.
 const FREED: u64 = 64;
@@ -129,8 +129,9 @@ impl LibraryCall {
         }
     }
 
-    /// Returns the place whose value the function, called with these registers, copies to `memory`
-    /// (address and size); `None` where it copies nothing there, or that is not known.
+    /// Returns the place from which the function, called with these registers, copies a value to
+    /// `memory` (address and size); `None` if it copies nothing to this memory, or if that is not
+    /// known.
     pub fn copied(self, registers: &[u64; REGISTERS], memory: (u64, u64)) -> Option<Value> {
         let [to, from] = [ARGUMENTS[0], ARGUMENTS[1]].map(|it| registers[it]);
         let (address, size) = memory;

@@ -7,11 +7,13 @@ use nix::unistd::Pid;
 
 use crate::unfold::Area;
 
-/// Number of bytes before the address of a thread that are taken for its variables of libraries.
+/// Number of bytes before the address of a thread that count as the libraries' variables of this
+/// thread.
 const OF_THREAD: u64 = 4096;
 
-/// Returns the writable memory of the libraries of a process, and the variables of a thread at the
-/// address `thread`. A static program has its libraries inside: its own data is returned.
+/// Returns the writable memory of the libraries of a process, and the variables of the thread at
+/// the address `thread`. For a static program, which contains its libraries, also returns its own
+/// data.
 pub fn library_data(maps: &Maps, pid: Pid, thread: u64) -> Vec<Area> {
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let is_library = |path: &Path| path != program;

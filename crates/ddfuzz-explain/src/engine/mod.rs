@@ -108,8 +108,8 @@ pub enum EngineError {
     OutOfTime,
 }
 
-/// Returns what an experiment has found. `None` if it failed because the program does what cannot
-/// be explained ([`EngineError::Unsupported`]). Any other error is returned.
+/// Returns what an experiment has found; `None` if it failed because the program does something
+/// that cannot be explained ([`EngineError::Unsupported`]). Returns any other error.
 pub(crate) fn if_supported<T>(
     found: Result<Option<T>, EngineError>,
 ) -> Result<Option<T>, EngineError> {
@@ -146,13 +146,13 @@ pub enum Unsupported {
     Unsteady,
 }
 
-/// A point in time: a statement, how often it was reached, and the stack there. States of two runs
-/// are compared at equal points.
+/// A point in time: a statement, how often it was reached, and the stack at that time. States of
+/// two runs are compared at equal points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Point {
     /// Address of the statement's first instruction in the process.
     pub pc: u64,
-    /// How often the run has reached the statement, this time included.
+    /// How often the run has reached the statement, including this time.
     pub nth: u64,
     /// Hash of the return addresses on the stack.
     pub stack: u64,
@@ -169,8 +169,8 @@ pub struct Ending {
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
     /// Code addresses of the frames on the stack, innermost first: the program counter, then return
-    /// addresses. At a crash, those of the crash; at an exit, those of the call that exits, if
-    /// exits are watched. Else empty.
+    /// addresses. After a crash, the stack of the crash; after an exit, the stack of the call that
+    /// exits, if exits are watched. Empty otherwise.
     pub stack: Vec<u64>,
 }
 
@@ -191,11 +191,11 @@ pub enum Criterion {
 /// at the exit, or the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sameness {
-    /// The exits must have this stack, on which the program asked to exit: the addresses of the
-    /// frames, innermost first.
+    /// The exits must have this stack, at the call with which the program asked to exit: the
+    /// addresses of the frames, innermost first.
     Stack(Vec<u64>),
-    /// The exits must have this output on stdout. It is compared where the program exits by a
-    /// return from `main`, so that the stack says nothing.
+    /// The exits must have this output on stdout. It is compared if the program exits by a return
+    /// from `main`, so that the stack says nothing.
     Output(Vec<u8>),
 }
 
@@ -235,10 +235,10 @@ pub struct Engine {
     pub(crate) test_limit: TimeLimit,
     /// How long the whole explanation may take.
     whole_time: Allowance,
-    /// How long the current part of the explanation may take: the whole, or less.
+    /// How long the current part of the explanation may take: the time of the whole one, or less.
     pub(crate) until: Allowance,
-    /// Time until which values of the failing run are followed back, and runs with changes are
-    /// made.
+    /// Time until which values of the failing run are followed back, and runs with changed
+    /// instructions are made.
     pub(crate) facts_until: Allowance,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
@@ -255,15 +255,15 @@ pub struct Engine {
     entry: Option<u64>,
     /// Whether the program calls the C library's function `getrandom`.
     calls_getrandom: bool,
-    /// Address of the C library's `getrandom` in the process, once it is known.
+    /// Address of the C library's `getrandom` in the process; `None` until it is known.
     getrandom: Option<u64>,
-    /// Address, in the file, of the function through which each Rust panic passes; `None` where
-    /// there is none.
+    /// Address, in the file, of the function through which each Rust panic passes; `None` if there
+    /// is none.
     panic: Option<u64>,
     /// The functions of libraries that the program calls, and what they do to memory.
     imports: library::Imports,
-    /// Where values came from that the failing run has read from memory, one step back for each
-    /// read, so that the same read is not followed back twice.
+    /// Origins of values that the failing run has read from memory, one step back for each read, so
+    /// that the same read is not followed back twice.
     followed: HashMap<origin::Reading, origin::Back>,
     /// Recordings of single instructions between points, so that none is made twice.
     recorded: HashMap<recorded::RecordingKey, Rc<recorded::Recorded>>,
@@ -271,10 +271,10 @@ pub struct Engine {
     pub(crate) whole: recorded::Whole,
     /// What is known of the program's own code that was executed one instruction at a time.
     code: recorded::KnownCode,
-    /// Number of further values for which a run may be made that tests whether anything had set the
+    /// Number of values for which another run may be made, to test whether anything had set the
     /// memory from which the value was read.
     lives_left: usize,
-    /// Whether a Rust panic ends a run where it begins, so that its stack is known.
+    /// Whether a run is ended where a Rust panic begins, so that the stack of the panic is known.
     pub ends_at_panics: bool,
 }
 
@@ -357,7 +357,7 @@ impl Engine {
     }
 
     /// Returns a time limit for a part of the explanation: the CPU time `cpu`, and half of the wall
-    /// time that is left for the whole explanation.
+    /// time that remains for the whole explanation.
     pub(crate) fn half_time(&self, cpu: Duration) -> Allowance {
         self.whole_time.part(2).within(cpu)
     }
@@ -374,8 +374,8 @@ impl Engine {
     }
 
     /// Returns the source file and line of an address in the process; `None` without debug
-    /// information. Code of a standard library that is inlined in the program has those of the
-    /// program's own statement which calls it.
+    /// information. For code of a standard library that is inlined in the program, returns the
+    /// program's own statement that calls it.
     pub fn place(&self, pc: u64) -> Option<(&str, u64)> {
         let place = self.info.place(pc.wrapping_sub(self.bias))?;
         Some((place.file, place.line))
@@ -389,8 +389,8 @@ impl Engine {
         place.map(|(file, line)| (file.to_owned(), line))
     }
 
-    /// Returns the name of the function at an address in the process; `None` where none is known.
-    /// For code of a standard library that is inlined in the program, that is the program's own
+    /// Returns the name of the function at an address in the process; `None` if none is known. For
+    /// code of a standard library that is inlined in the program, returns the program's own
     /// function.
     pub fn function(&self, pc: u64) -> Option<&str> {
         let code = pc.wrapping_sub(self.bias);
@@ -435,8 +435,8 @@ impl Engine {
         &self.sides[side as usize].1
     }
 
-    /// Returns what the run that is under way, or has just ended, has written to stdout; empty if
-    /// it cannot be read.
+    /// Returns what the run that is under way, or that has just ended, has written to stdout; empty
+    /// if it cannot be read.
     fn written(&self) -> Vec<u8> {
         let length = self.output.metadata().map_or(0, |facts| facts.len());
         let mut bytes = vec![0; length as usize];

@@ -11,11 +11,11 @@ use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of times that a run may stop at allocating functions while moved heap blocks are
-/// searched for; after so many stops the search has no result.
+/// Largest number of times that a run may stop at allocating functions in the search for moved heap
+/// blocks; after so many stops, the search has no result.
 const MOST_STOPS: usize = 20_000;
-/// Heap blocks of at most this size, in bytes as requested, are made longer than requested, so that
-/// later calls of `realloc` find room to grow them where they are.
+/// Largest size, in bytes, of a request for a heap block that is replaced by a request for a longer
+/// block, so that later calls of `realloc` find room to grow the block in place.
 const LARGEST: u64 = 1 << 16;
 
 /// Addresses in the process of the C library's functions for heap blocks.
@@ -40,16 +40,16 @@ struct Moved {
     /// Addresses of the calls, in the program's own code, that led to the last moving `realloc`,
     /// innermost first.
     from: Vec<u64>,
-    /// Old addresses of the block that was moved last; `None` if none was.
+    /// Old addresses of the last block that was moved; `None` if none was moved.
     block: Option<Range<u64>>,
 }
 
 impl Engine {
-    /// Finds the call of `realloc` because of which the failing run fails: it fails if this call
-    /// moves its block (`fails` is true for the end of that run), and ends well if no call does
-    /// (`averts`). `None` where there is no such call. In these runs, blocks are allocated longer
-    /// than requested, so that they can grow in place; a moved block is freed at its old address,
-    /// or kept there if the run does not fail when it is freed.
+    /// Finds the call of `realloc` because of which the failing run fails: the run fails if this
+    /// call moves its block (`fails` tells this from the run's end), and does not fail if no call
+    /// moves its block (`averts` tells this). `None` if there is no such call. In these runs,
+    /// blocks are allocated longer than requested, so that they can grow in place; a moved block is
+    /// freed at its old address, or kept if the run does not fail when it is freed.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -96,7 +96,7 @@ impl Engine {
         Ok(Some(Lost { calls, used }))
     }
 
-    /// Finds the C library's functions for heap blocks; `None` where the program does not use them.
+    /// Finds the C library's functions for heap blocks; `None` if the program does not use them.
     fn allocators(&mut self) -> Result<Option<Allocators>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
@@ -131,8 +131,8 @@ impl Engine {
     }
 
     /// Returns the first use of a moved block at its old address, after the `nth` call of
-    /// `realloc`: addresses in the program's own code of the use and of the calls that led to it,
-    /// innermost first; empty where none is seen.
+    /// `realloc`: addresses, in the program's own code, of the use and of the calls that led to it,
+    /// innermost first; empty if no use is seen.
     fn used_after_move(
         &mut self,
         allocators: Allocators,
@@ -150,8 +150,8 @@ impl Engine {
     }
 
     /// Continues a run in which the first `moving` calls of `realloc` are made to move their
-    /// blocks. Ends with the run, or when the call with the number `last` has returned, and returns
-    /// what it has seen; `None` if there are too many stops.
+    /// blocks, until the run ends or the call with the number `last` has moved its block. Returns
+    /// what was moved and how the run ended; `None` if there are too many stops.
     fn moving(
         &mut self,
         run: &mut Run,
@@ -241,9 +241,10 @@ fn usable(run: &mut Run, block: u64) -> u64 {
 }
 
 /// Executes a call of `realloc` in place of the C library, so that it moves the block: allocates a
-/// new block, copies the content, frees the old block if `allocators.frees` is set, and puts the
-/// run behind the call, with the new address as its result. `registers` are those at the call.
-/// `Some` if this was done; `None` if no memory is left: the run is then unchanged.
+/// new block, copies the content, frees the old block if `allocators.frees` is set, and lets the
+/// run go on after the call, with the new address as its result. `registers` are those at the call.
+/// `Some` if this was done; `None` if there is no memory for the new block: the run is then
+/// unchanged.
 fn move_block(
     run: &mut Run,
     registers: user_regs_struct,

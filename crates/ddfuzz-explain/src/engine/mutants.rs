@@ -1,5 +1,6 @@
-//! Mutants of a program's code: one instruction that does something else each time it is executed, as a
-//! programmer's slip would change a statement (Moon, Kim, Kim and Yoo, *Ask the Mutants*, ICST 2014). Pure.
+//! Mutants of a program's code: one instruction does something else each time it is executed, as if
+//! a programmer had made a mistake in a statement (Moon, Kim, Kim and Yoo, *Ask the Mutants*, ICST
+//! 2014). Pure.
 
 use std::collections::HashMap;
 
@@ -9,10 +10,11 @@ use iced_x86::{
     ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
 
-/// A kind of mutant: what its changed instruction does instead. Kinds of small changes come first.
+/// A kind of mutant: what its changed instruction does in place of its usual effect. Kinds of small
+/// changes come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum MutantKind {
-    /// A comparison of two numbers has the other result where they are equal (`<=` for `<`).
+    /// A comparison of two numbers has the other result if they are equal (`<=` for `<`).
     Boundary,
     /// The mutant has a constant that is larger or smaller by one.
     Constant,
@@ -21,12 +23,12 @@ pub(crate) enum MutantKind {
     Width,
     /// The mutant exchanges two arguments of a call.
     Exchanged,
-    /// The mutant subtracts instead of adding, or the other way; or it combines bits by another
+    /// The mutant subtracts instead of adding, or the other way; or it combines bits with another
     /// operator.
     Operator,
     /// Two conditions are joined by `&&` instead of `||`, or the other way.
     Connective,
-    /// The mutant reads another variable, or another field, in place of one.
+    /// The mutant reads another variable, or another field, than the program.
     Operand,
     /// The mutant uses the original from which a local variable was copied, in place of the copy.
     Original,
@@ -66,26 +68,26 @@ impl MutantKind {
 /// How a mutant is made from the running program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Patch {
-    /// These bytes replace those of the code, from the given address on.
+    /// New bytes of the code (second value), from the given address on.
     Code(u64, Vec<u8>),
-    /// Two registers are exchanged each time before the instruction at the address is executed.
+    /// Two registers are exchanged each time before the instruction at this address is executed.
     Exchange(u64, [Register; 2]),
-    /// This number is added to a register each time before the instruction at the address is
+    /// The number is added to the register each time before the instruction at this address is
     /// executed.
     Add(u64, Register, i64),
-    /// The program goes on at the second address each time after the instruction at the first one
-    /// is executed.
+    /// Each time after the instruction at the first address is executed, the program goes on at the
+    /// second address.
     Leave(u64, u64),
-    /// A function sets a place in memory each time it is called.
+    /// A function sets a place in memory in addition, each time it is called.
     Addition(Box<Added>),
-    /// A place in memory keeps numbers that it has no room for.
+    /// A place in memory keeps numbers that do not fit into it.
     Wide(Box<Wide>),
 }
 
 impl Patch {
-    /// Returns the address of the code at which the mutant begins to differ from the program: of
-    /// the changed instruction, of the one before or after which something else is done, or of the
-    /// function that sets something in addition.
+    /// Returns the address of the code at which the mutant begins to differ from the program: the
+    /// address of the changed instruction, of the instruction before or after which something else
+    /// is done, or of the function that sets something in addition.
     pub fn begins(&self) -> u64 {
         match self {
             Patch::Code(at, _) | Patch::Exchange(at, _) | Patch::Add(at, ..) => *at,
@@ -95,7 +97,7 @@ impl Patch {
         }
     }
 
-    /// Returns what a function does in addition; `None` for other patches.
+    /// Returns the assignment that a function makes in addition; `None` for other patches.
     pub(super) fn added(&self) -> Option<&Added> {
         match self {
             Patch::Addition(added) => Some(added),
@@ -109,15 +111,15 @@ impl Patch {
 pub(crate) struct Mutant {
     /// Address of the instruction that stands for the change in reports.
     pub pc: u64,
-    /// What the mutant does instead.
+    /// What the mutant does in place of what the program does.
     pub kind: MutantKind,
-    /// How the mutant is made.
+    /// How the mutant is made from the running program.
     pub patch: Patch,
 }
 
 impl Mutant {
-    /// Returns the address of the changed instruction and, where the mutant acts in calls from one
-    /// place only, that of the instruction that calls.
+    /// Returns the address of the changed instruction and, if the mutant acts only in calls from
+    /// one place, the address of the calling instruction.
     pub fn calls(&self) -> Vec<u64> {
         let caller = self.patch.added().and_then(|it| it.caller);
         // The call ends where it returns to.
@@ -126,7 +128,8 @@ impl Mutant {
             .collect()
     }
 
-    /// Returns what the mutant does instead, as the end of a sentence.
+    /// Returns in words what the mutant does, as the end of a sentence: `with two arguments
+    /// exchanged`.
     pub fn words(&self) -> String {
         if let Patch::Wide(place) = &self.patch {
             return place.words();
@@ -163,8 +166,8 @@ const ARGUMENTS: [Register; 6] = [
     Register::R8,
     Register::R9,
 ];
-/// Largest number of instructions before a call among which those are searched that set its
-/// arguments.
+/// Number of instructions before a call among which the instructions that set its arguments are
+/// searched for.
 const SETTING: usize = 24;
 /// How many instructions before and after an instruction are searched for a register that it may
 /// use instead of its own, and before an indirect jump for the address of its jump table.
@@ -180,13 +183,13 @@ pub(super) struct Code {
     /// Whether the register RBP points to the function's frame.
     has_frame_pointer: bool,
     /// The places in memory that instructions access by a register and a displacement. The key says
-    /// whether the register points to the frame, and the size in bytes; each value is the index of
-    /// the instruction and the displacement, in the order of the code.
+    /// whether the register points to the frame, and has the size in bytes. Each value is the index
+    /// of an instruction and the displacement, in the order of the code.
     pub places: HashMap<(bool, usize), Vec<(usize, i64)>>,
 }
 
-/// Returns register and displacement of an instruction that accesses memory by just these two;
-/// `None` for other instructions.
+/// Returns the register and the displacement with which an instruction accesses memory; `None` if
+/// it uses anything else, or accesses no memory.
 pub(super) fn simple_place(it: &Instruction) -> Option<(Register, i64)> {
     let is_memory = (0..it.op_count()).any(|at| it.op_kind(at) == OpKind::Memory);
     let is_simple = it.memory_index() == Register::None
@@ -286,8 +289,8 @@ impl Code {
         )
     }
 
-    /// Passes to `push` the mutants of `it` in which its constant is larger or smaller by one:
-    /// kind, address for reports, and new bytes of each.
+    /// Passes to `push` the mutants of `it` in which its constant is larger or smaller by one: for
+    /// each, the kind, the address for reports, and the new bytes.
     fn add_constant(
         &self,
         at: usize,
@@ -337,7 +340,8 @@ impl Code {
     }
 
     /// Passes to `push` the mutants of `it` with another operator (subtraction for addition or the
-    /// other way, other bit operators): kind, address for reports, and new bytes of each.
+    /// other way, other bit operators): for each, the kind, the address for reports, and the new
+    /// bytes.
     fn add_operator(
         &self,
         it: &Instruction,
@@ -377,10 +381,10 @@ impl Code {
     }
 
     /// If the instruction `it`, with the index `at` and the code `bytes`, extends a number to more
-    /// bytes, passes mutants of it to `push`. One extends the number with its sign instead of
-    /// without, or the other way; the others take more or all of the number's bytes, of which the
-    /// program takes only the lower ones. For these, reports show the address of the first
-    /// instruction that uses the number.
+    /// bytes, passes mutants of it to `push`. One mutant extends the number with its sign instead
+    /// of without, or the other way. In the others, the instruction takes more of the number's
+    /// bytes, or all of them; for these, reports show the address of the first instruction that
+    /// uses the number.
     fn add_width(
         &self,
         at: usize,
@@ -505,8 +509,9 @@ pub(super) fn changed(
     is_exact.then_some(bytes)
 }
 
-/// Returns the mutants of a function's code. `line` gives, for an address, the source line and whether the failing run executes a statement there;
-/// `cases` are the addresses at which the cases of a `switch` begin.
+/// Returns the mutants of a function's code. `line` returns, for an address, the source line and
+/// whether the failing run executes its statement; `cases` are the addresses at which the cases of
+/// a `switch` begin.
 pub(super) fn mutants(
     code: &Code,
     line: impl Fn(u64) -> Option<(u64, bool)>,

@@ -23,10 +23,10 @@ use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
-/// Largest number of times that a mutant's run may stop at its breakpoint; then it counts as
-/// hanging.
+/// Largest number of times that a mutant's run may stop at its breakpoint; with more stops, it
+/// counts as hanging.
 const STOPS: usize = 400;
-/// Each instruction has fewer bytes than this (at most 15), so the next one begins before that.
+/// A number of bytes larger than that of any instruction (at most 15).
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
@@ -38,12 +38,14 @@ const MUTANTS: usize = 8_000;
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
-/// Largest number of mutants that are compared in runs of all other inputs, not only of chosen ones.
+/// Largest number of mutants that are compared in runs of all other inputs, and not only of the
+/// chosen ones.
 const COMPARED_CLOSELY: usize = 60;
-/// Number of failing runs, and of others, after which a mutant is not compared with more of them.
+/// Number of failing runs, and of others, with which a mutant is compared; it is not compared with
+/// more of the same kind.
 const CLOSELY: usize = 12;
-/// Largest number of mutants that are compared in runs of further inputs, and of runs of either end
-/// with which each of them is compared.
+/// Largest number of mutants that are compared in runs of further inputs: each with up to
+/// `MOST_CLOSELY` failing runs and as many others.
 const LEADING: usize = 24;
 const MOST_CLOSELY: usize = 48;
 /// Largest number of mutants that the search for mutants without the failure returns.
@@ -56,13 +58,13 @@ pub(crate) struct MutantEnd {
     pub ended: Ended,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
-    /// What the run wrote, by file descriptor; `None` where that was not recorded, or could not be.
+    /// What the run wrote, by file descriptor; `None` if that was not, or could not be, recorded.
     pub(super) written: Option<BTreeMap<u64, Vec<u8>>>,
 }
 
 impl MutantEnd {
-    /// Returns true if the run is known to have written something, so that what other runs have
-    /// written can be compared with it.
+    /// Returns true if the run is known to have written something, so that it can be compared with
+    /// what other runs have written.
     fn is_comparable(&self) -> bool {
         (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
     }
@@ -73,9 +75,9 @@ impl MutantEnd {
 pub(crate) struct Mutated {
     /// The mutants with the most evidence, one for each source line.
     pub found: Vec<Averting>,
-    /// Number of mutants that were not run because the time was over, and number of all.
+    /// Number of mutants that were not run because the time was over, and number of all mutants.
     pub left: (usize, usize),
-    /// The statement that tells runs that fail from others best; `None` where none does.
+    /// The statement that best tells runs that fail from others; `None` if no statement does.
     pub telling: Option<Telling>,
 }
 
@@ -106,8 +108,8 @@ impl Engine {
         decoded.collect()
     }
 
-    /// Returns the mutants of statements of the failing run, which has the points `points`, that
-    /// may change how it ends; forks of the stopped run `stand` show which ones may.
+    /// Returns the mutants of statements of the failing run that may change how this run ends, as
+    /// forks of the stopped run `stand` show. `points` are the run's points (statement executions).
     fn mutants(&mut self, stand: &mut Stand, points: &[Point]) -> Result<Vec<Mutant>, EngineError> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let process = stand.process();
@@ -245,9 +247,9 @@ impl Engine {
         })
     }
 
-    /// Finds mutants of the program that keep the failing run from failing (`averts` tells by how a
-    /// mutant's run ends), and compares them with the program in runs of the inputs `others`.
-    /// `limit` is the time limit of a test. The search ends early when the time for it is over.
+    /// Finds mutants of the program that keep the failing run from failing (`averts` tells this
+    /// from the end of a mutant's run), and compares them with the program in runs of the inputs
+    /// `others`. `limit` is the time limit of a test. The search ends early when its time is over.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -297,9 +299,9 @@ impl Engine {
         })
     }
 
-    /// Returns the mutants with the most evidence among `found`, at most [`FOUND`] and one for each
-    /// source line, or one for each call where they act in one call only; those with the most
-    /// evidence first.
+    /// Returns the mutants with the most evidence among `found`, best first, at most [`FOUND`]: one
+    /// for each source line or, for mutants that act only in calls from one place, one for each
+    /// such place.
     fn ranked(&self, found: Vec<Averting>) -> Vec<Averting> {
         let unlike = unlike(&found).into_iter();
         let all = found.into_iter().zip(unlike);
@@ -323,9 +325,10 @@ impl Engine {
         all.into_iter().map(|it| it.1).take(FOUND).collect()
     }
 
-    /// Returns which runs execute the statement that `mutant` changes, or in which it is called
-    /// where it acts in one call only; for a function's beginning, which is no statement, that of
-    /// the function's first statement. `None` where that is not known.
+    /// Returns which runs execute the statement that `mutant` changes or, if the mutant acts only
+    /// in calls from one place, the calling statement. If `mutant` changes a function's beginning,
+    /// which is no statement, the function's first executed statement counts. `None` where that is
+    /// not known.
     fn executions(&self, mutant: &Mutant, spectrum: &Spectrum) -> Option<Executions> {
         let pc = *mutant.calls().last()?;
         let own = self.statement_at(pc).and_then(|it| spectrum.of(it));
@@ -338,9 +341,9 @@ impl Engine {
     }
 
     /// Compares the mutants `found` with the program in runs of the inputs `others`, stopped at the
-    /// point `first`, each of which may take `limit`: all in those that `spectrum` chooses, the most
-    /// telling ones in all. Removes those that change much. `averts` is true for the end of a run
-    /// that does not fail.
+    /// point `first`, each of which may take `limit`: all mutants on the inputs that `spectrum`
+    /// chooses, the most telling mutants on all inputs. Removes mutants that change much. `averts`
+    /// tells from the end of a run whether it did not fail.
     fn compare_all(
         &mut self,
         found: &mut Vec<Averting>,
@@ -381,7 +384,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns what the program writes to stdout on another input; nothing if it cannot be run.
+    /// Returns what the program writes to stdout on another input; empty if it cannot be run.
     fn output_of(
         &mut self,
         input: Option<&[u8]>,
@@ -398,9 +401,9 @@ impl Engine {
         Ok(end.map(|it| it.output).unwrap_or_default())
     }
 
-    /// Runs the mutants `all` in forks of the failing run, stopped in `stand`, and returns those
-    /// that keep it from failing, with the number of those for which there was time. `passing` is
-    /// what the passing run writes: lines that the failing run writes as well are right.
+    /// Runs the mutants `all` in forks of the failing run, stopped in `stand`. Returns the mutants
+    /// that keep it from failing, and the number of mutants for which there was time. `passing` is
+    /// what the passing run writes: lines that the failing run writes as well count as right.
     fn averting(
         &mut self,
         stand: &mut Stand,
@@ -433,9 +436,9 @@ impl Engine {
         Ok((found, run))
     }
 
-    /// Sorts mutants, the most promising first: kinds that few instructions have; then those in
-    /// statements that mostly failing runs execute (`spectrum`); then those in rarely executed
-    /// statements, and the first of each kind on a line; then small changes.
+    /// Sorts mutants, the most promising first: first kinds that few instructions have; then
+    /// mutants of statements that mostly failing runs execute (`spectrum`); then those of rarely
+    /// executed statements, and the first of each kind on a line; then small changes.
     fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();
@@ -456,13 +459,14 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Runs mutants (`found`) on one other input, in forks of the run that is stopped in `stand`,
-    /// and counts how they end. A mutant is run if the program executes its instruction there,
-    /// until it has more than `enough` runs. If the unchanged program ends well, `others` counts
-    /// the run, `alike` those that end like the program; if it fails (`fails`; `None`: unknown, no
-    /// runs), `failing` counts the run, `mended` those that do not fail (`averts`). Unless `is_sure`,
-    /// it is not known that a run which ends well is right: it says nothing of mutants in statements
-    /// that the passing input does not execute, since the fault may be there.
+    /// Runs the mutants `found` on one other input, in forks of the run that is stopped in `stand`,
+    /// and counts how they end. Runs a mutant only if the program executes its instruction on this
+    /// input, and until it has more than `enough` runs of the same kind. If the unchanged program
+    /// ends well, the mutant's `others` counts the run, and `alike` if the mutant ends like the
+    /// program; if it fails (`fails` tells; if it returns `None`, no mutant is run), `failing`
+    /// counts the run, and `mended` if the mutant does not fail (`averts`). Unless `is_sure`, a run
+    /// that ends well may still be wrong: it then says nothing of mutants in statements that the
+    /// passing input does not execute, since the fault may be in these.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
@@ -537,7 +541,7 @@ fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
 }
 
 /// Makes the process leave its code for another address if `patch` ([`Patch::Leave`]) says so for
-/// the instruction that it has just executed. If that was a call, it leaves when the call returns.
+/// the instruction that it has just executed. If that was a call, it leaves after the call returns.
 fn leave(process: &mut Process, patch: &Patch) -> Result<(), EngineError> {
     let Patch::Leave(at, to) = patch else {
         return Ok(());

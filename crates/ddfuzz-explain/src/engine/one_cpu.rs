@@ -1,6 +1,6 @@
-//! One processor for the tracing thread and what it traces. Only one of the two runs at a time: with
-//! two processors, each stop and each resumption would wake the other one, which takes longer than
-//! all that is done in between.
+//! One processor for the tracing thread and the process that it traces. Only one of them runs at a
+//! time: if they used two processors, each stop and each resumption would have to wake the other
+//! processor, which takes longer than the work in between.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -14,22 +14,22 @@ pub(super) struct OneCpu {
 }
 
 impl OneCpu {
-    /// Reads on which processors the calling thread, which is to trace, may run.
+    /// Returns the processors on which the calling thread, which is going to trace, may run.
     pub fn of_thread() -> OneCpu {
         let allowed = sched_getaffinity(Pid::from_raw(0)).ok();
         OneCpu { allowed }
     }
 
-    /// Lets the thread run on all of its processors, so that what it starts may do so, too, and
-    /// that a busy processor is left.
+    /// Lets the thread run on all of its processors again: processes that it starts may then also
+    /// use all of them, and the thread need not stay on a busy processor.
     pub fn leave(&self) {
         if let Some(allowed) = &self.allowed {
             let _ = sched_setaffinity(Pid::from_raw(0), allowed);
         }
     }
 
-    /// Keeps the thread on the processor on which it runs now, with the process `pid`, and the
-    /// forks that are made of it later. Where the kernel refuses that, all is only slower.
+    /// Keeps the thread on the processor on which it runs now, together with the process `pid` and
+    /// the forks that are made of it later. If the kernel refuses this, tracing is only slower.
     pub fn enter(&self, pid: Pid) {
         // SAFETY: the call takes nothing, and gives a number.
         let Ok(here) = usize::try_from(unsafe { libc::sched_getcpu() }) else {

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use nix::unistd::{Pid, Whence, lseek};
 
 /// Duplicates of the regular files that a process has open, with the offset of each. A process and
-/// its forks share offsets, so each test sets them back.
+/// its forks share offsets, so they are set back before each test.
 #[derive(Default)]
 pub struct OpenFiles {
     regular: Vec<(OwnedFd, i64)>,

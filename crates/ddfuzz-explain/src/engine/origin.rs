@@ -1,5 +1,5 @@
-//! Where the value came from by which a run failed: the operand of the instruction that crashed, or of
-//! the condition after which the runs went different ways. The last statements are executed one
+//! The origin of the value with which a run failed: the operand of the instruction that crashed, or
+//! of the condition after which the runs went different ways. The last statements are executed one
 //! instruction at a time; memory that they read is watched in another run.
 
 use std::collections::{HashSet, VecDeque};
@@ -19,8 +19,8 @@ pub(super) const FEW_POINTS: usize = 30;
 /// Maximum number of points (statements) before a write, and after it, for which the instructions
 /// of a run are recorded one by one.
 const SHORT: usize = 30;
-/// The condition at which both runs part is searched for among this many points of each run,
-/// counted from the last point that they share.
+/// Number of points of each run, counted from the last point that both runs share, among which the
+/// condition at which they part is searched for.
 const BETWEEN: usize = 60;
 /// Largest number of conditions whose compared values are followed back.
 const TRIED: usize = 3;
@@ -42,32 +42,32 @@ pub(super) const LONGEST: u64 = 15;
 /// Where a value came from: the code that wrote or computed it, and the code that read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Address of the instruction that read the value from memory; `None` where it was not in
+    /// Address of the instruction that read the value from memory; `None` if the value was not in
     /// memory.
     pub read: Option<u64>,
     /// Addresses in the program's code: of the instruction that wrote or computed the value, then
-    /// of the calls that led there, innermost first.
+    /// of the calls that led to this instruction, innermost first.
     pub written: Vec<u64>,
     /// The last point of the failing run before the value was written or computed; `None` where that is not
     /// known.
     pub point: Option<Point>,
-    /// Whether nothing has set the memory that the value was read from: `written` is then the call
-    /// that allocated the block, or the call of the function whose local variable it is.
+    /// Whether nothing has set the memory from which the value was read: `written` then has the
+    /// call that allocated the block, or the call of the function whose local variable it is.
     pub is_unset: bool,
     /// Whether the statement that wrote the value only copied it from memory.
     pub is_copy: bool,
-    /// Whether the statement has computed a number below zero from numbers that are not, or one
-    /// that is too large for where it is stored.
+    /// Whether the statement has computed a number below zero from numbers that are not below zero,
+    /// or a number that is too large for the place where it is stored.
     pub is_out_of_range: bool,
     /// Whether a call of `free` has written the value, which was read from the freed block.
     pub is_freed: bool,
     /// Number, from 0, of the operand that depends on this value, among the values that the failing
     /// instruction uses or the failed condition compares.
     pub operand: usize,
-    /// Whether that operand depends on this value only as the pointer or index by which it was
-    /// read.
+    /// Whether the operand with the number `operand` depends on this value only as a pointer or
+    /// index with which it was read.
     pub selects: bool,
-    /// Origins of the values from which this one was made, directly or indirectly, the latest ones
+    /// Origins of the values from which this value was made, directly or indirectly, the latest
     /// first.
     pub earlier: Vec<Origin>,
 }
@@ -80,8 +80,8 @@ pub(super) type Used = (Rc<Recorded>, usize, Value);
 /// statement that made it.
 struct Pending {
     used: Used,
-    /// Index, among the origins found so far, of the value that was made from this one; `None`
-    /// where there is none.
+    /// Index, among the origins found so far, of the value that was made from this value; `None` if
+    /// there is none.
     made: Option<usize>,
     /// Number of the operand that depends on the value, as in [`Origin::operand`].
     operand: usize,
@@ -116,10 +116,10 @@ pub(super) struct Back {
     moment: Option<(Rc<Recorded>, usize)>,
     /// Values from which the instruction that made the value has made it.
     made_of: Vec<Used>,
-    /// Pointers and indices by which the value was read from memory.
+    /// Pointers and indices with which the value was read from memory.
     selected_by: Vec<Used>,
-    /// Whether no write by the program's own code is known that left the value in memory: it may be
-    /// there from the start, or the read may be from a wrong place.
+    /// Whether no write of the program's own code is known to have left the value in memory: the
+    /// value may be there from the start, or the read may be from a wrong place.
     is_unwritten: bool,
 }
 
@@ -194,10 +194,11 @@ pub struct Decided {
 /// Where a failing value came from: the recorded instructions that made it, back to the earliest
 /// that is known.
 pub(crate) struct History {
-    /// Where the value came from, with what it was made of; `None` where that is not known.
+    /// Where the value came from, with the origins of the values from which it was made; `None`
+    /// where that is not known.
     pub origin: Option<Origin>,
     /// The recorded instructions to which the value was followed back. The instruction that failed
-    /// by the value comes first, then those that made the value, the latest ones first.
+    /// with the value comes first, then those that made the value, the latest first.
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
@@ -212,10 +213,10 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
-/// Adds to `origin`, where a value came from, what the recording shows: the point at which the
-/// value was made, whether it was only copied, and whether it is out of range. `at` is the recorded
-/// instruction that uses the value, `source` where it got the value from, and `back` the same
-/// traced back to the statement that made it.
+/// Returns `origin`, where a value came from, with what the recording shows in addition: the point
+/// at which the value was made, whether it was only copied, and whether it is out of range. `at` is
+/// the recorded instruction that uses the value, `source` where this instruction got the value
+/// from, and `back` the statement that made it.
 fn observed(
     origin: &Origin,
     back: &Back,
@@ -241,8 +242,8 @@ fn observed(
 }
 
 /// Removes from `pending` and returns the next value to follow back. Values belong to the operands
-/// of the failing instruction; the next one is the first of that operand for which `found` has the
-/// fewest origins, so that none is neglected.
+/// of the failing instruction; the next value is the first one of the operand for which `found` has
+/// the fewest origins, so that no operand is neglected.
 fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending> {
     let known = |at: &usize| {
         let operand = pending[*at].operand;
@@ -254,9 +255,9 @@ fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending>
 
 impl Engine {
     /// Finds where the values `values`, which recorded instructions of the failing run use, came
-    /// from: the statements that wrote them, those that wrote the values from which these were
-    /// made, and so on; after that, in the same way, the pointers and indices by which the values
-    /// were read. Leaves out statements on the source line of the failing instruction at the
+    /// from: the statements that wrote them, the statements that wrote the values from which these
+    /// were made, and so on; after that, in the same way, the pointers and indices with which the
+    /// values were read. Leaves out statements on the source line of the failing instruction at the
     /// address `of`. `points` are the points of the failing run.
     pub(super) fn history(
         &mut self,
@@ -392,10 +393,10 @@ impl Engine {
         }
     }
 
-    /// Follows a value one step back, which the recorded instruction `at` reads from the `size`
-    /// bytes of memory at `address`: to the last write there. If nothing was written since this
-    /// memory came to life, follows it to the call that allocated it, or to the call of the
-    /// function whose local variable it is.
+    /// Follows the value that the recorded instruction `at` reads from the `size` bytes of memory
+    /// at `address` one step back: to the last write to this memory. If nothing was written since
+    /// the memory came to life, follows it to the call that allocated the memory, or to the call of
+    /// the function whose local variable it is.
     fn read_back(
         &mut self,
         points: &[Point],
@@ -465,10 +466,10 @@ impl Engine {
     }
 
     /// Finds why two runs go different ways between two points that they share: the condition after
-    /// which they differ for longest, and where the value that it tests came from in the failing
-    /// run. `None` if that is not known. `before` are the failing run's points up to the first
-    /// shared one; `between` are those of the passing and of the failing run from the first to the
-    /// second.
+    /// which they go different ways for longest, and the origin, in the failing run, of the value
+    /// that it tests. `None` if that is not known. `before` are the failing run's points up to the
+    /// first shared point; `between` are the points of the passing and of the failing run from the
+    /// first shared point to the second.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -502,10 +503,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds why a jump leads elsewhere in the failing run than in the passing one: where the value
-    /// that it depends on came from. `at` and `other` are the indices of the jump in the recordings
-    /// of the failing and of the passing run; `points` are points of the failing run. `None` if
-    /// that is not known.
+    /// Finds why a jump leads elsewhere in the failing run than in the passing one: the origin of
+    /// the value on which the jump depends. `at` and `other` are the indices of the jump in the
+    /// recordings of the failing and of the passing run; `points` are points of the failing run.
+    /// `None` if the origin is not known.
     fn decision(
         &mut self,
         points: &[Point],
@@ -541,11 +542,11 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds out whether a statement read, to compute what it wrote to `value`, from another place
+    /// Finds out whether a statement, to compute what it wrote to `value`, read from another place
     /// in memory in the failing run than in the passing one. One execution in each run is compared:
-    /// `passing` and `failing` are the points from it to the next statement. If the places differ,
-    /// returns the origin of the value that the failing run read. `None` where both runs read from
-    /// the same place, or that is not known.
+    /// `passing` and `failing` are the points from this execution to the next statement. If the
+    /// places differ, returns the origin of the value that the failing run read. `None` if both
+    /// runs read from the same place, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -574,8 +575,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds the write that left the value in the memory which the recorded instruction `at` reads
-    /// (`address`, `size`); `None` where none is known.
+    /// Finds the write that left the value in the memory that the recorded instruction `at` reads
+    /// (`size` bytes at `address`); `None` if none is known.
     fn last_write_before(
         &mut self,
         recorded: &Recorded,

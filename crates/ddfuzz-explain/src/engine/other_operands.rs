@@ -55,8 +55,8 @@ fn layout(bytes: &[u8]) -> Option<(usize, Option<usize>, bool)> {
 }
 
 /// Returns the bytes of an instruction with another register in the place `role` (an operand, or
-/// the base or index of an address): that with the number `number` in machine code (0 to 15).
-/// `None` where that cannot be encoded in the same length.
+/// the base or index of an address): the register with the number `number` in machine code (0 to
+/// 15). `None` if that cannot be encoded in the same length.
 pub(super) fn with_register(bytes: &[u8], role: Role, number: usize) -> Option<Vec<u8>> {
     let (modrm, rex, first_is_reg) = layout(bytes)?;
     let (mode, rm) = (bytes.get(modrm)? >> 6, bytes[modrm] & 7);

@@ -27,8 +27,8 @@ fn is_plain(it: &Instruction) -> bool {
 }
 
 impl Code {
-    /// Returns the addresses in the function at which execution may come from elsewhere than the
-    /// instruction before: targets of its jumps, and `cases`, the beginnings of the parts of its
+    /// Returns the addresses in the function that execution may reach from elsewhere than the
+    /// preceding instruction: targets of its jumps, and `cases`, the beginnings of the parts of its
     /// `switch` statements.
     fn targets(&self, cases: &[u64]) -> HashSet<u64> {
         let jumps = self.all.iter().map(|it| &it.0);
@@ -39,8 +39,8 @@ impl Code {
 
     /// Returns the statements, as ranges of instructions of one source line, that are executed as a
     /// whole: they contain no jump, and none of the addresses `targets`, to which the function
-    /// jumps, is inside of one. `lines` has the source line of each instruction, and whether it is
-    /// executed.
+    /// jumps, except at their beginning. `lines` has the source line of each instruction, and
+    /// whether it is executed.
     fn straight(&self, lines: &[Option<(u64, bool)>], targets: &HashSet<u64>) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut start = 0;

@@ -10,8 +10,8 @@ use super::mutants::sign_extended;
 const REMAINDER: usize = 1;
 /// DWARF number of the register in which divisions return the quotient: rax.
 const QUOTIENT: usize = 0;
-/// Number of instructions after (or before) a computation among which one is searched for that
-/// copies only the lower bytes of its result, or that takes the number apart by shifts.
+/// Largest distance, in instructions, from a computation to an instruction that copies only the
+/// lower bytes of its result, or to a shift (before or after it) that takes a number apart.
 const SOON: usize = 12;
 
 /// The operations on integers whose results may not fit into their destination.
@@ -131,7 +131,7 @@ fn is_below_zero(it: &Executed, (number, size): (usize, usize), result: u64) -> 
 }
 
 /// Returns true if an addition of one or two bytes has overflowed: its result is smaller than the
-/// number to which was added.
+/// number to which something was added.
 fn carries(it: &Executed, number: usize, (result, size): (u64, usize)) -> bool {
     let mask = (1 << (8 * size)) - 1;
     let is_addition = matches!(it.instruction.mnemonic(), Mnemonic::Add | Mnemonic::Inc);
@@ -152,8 +152,8 @@ fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
 }
 
 /// Returns true if each register from which the instruction `by` computes a number holds a single
-/// number; false if in one of them only the lowest one or two bytes were set last, so that the rest
-/// is of another number.
+/// number; false if in one of them only the lowest one or two bytes were set last, so that its
+/// other bytes belong to another number.
 fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     let terms = executed[by].terms().into_iter();
     let mut registers = terms.filter_map(|it| match it {
@@ -213,8 +213,8 @@ fn is_read_signed(reading: &[Executed], size: usize) -> bool {
 }
 
 /// Returns true if the lower one or two bytes of the register `number` are copied and a part of its
-/// number is lost by that. Only the first such copy in `range` counts, and none after another write
-/// to the register.
+/// number is lost by that. Considers only the first such copy in `range`, and only if it comes
+/// before any other write to the register.
 fn is_cut(executed: &[Executed], number: usize, range: std::ops::RangeInclusive<usize>) -> bool {
     for at in range.take(SOON) {
         let Some(it) = executed.get(at) else {

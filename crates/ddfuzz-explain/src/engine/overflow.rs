@@ -1,6 +1,6 @@
-//! Finds accesses past the end of heap blocks: which block, who allocated it, and who wrote. A run
-//! that has crashed is made again, with a watchpoint on the word in which the allocator keeps the
-//! size of the next block.
+//! Finds accesses past the end of heap blocks: the block, the statement that allocated it, and the
+//! statement that wrote. A run that has crashed is made again, with a watchpoint on the word in
+//! which the allocator keeps the size of the next block.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::dwarf::frames::Frame;
 use crate::unfold::Area;
 
 /// Largest number of times that a run is stopped to observe the allocations of heap blocks and the
-/// writes past their ends; a run with more stops counts as one in which nothing was seen.
+/// writes past their ends; if a run has more stops, nothing is reported of it.
 const MOST_STOPS: usize = 60_000;
 /// Largest number of calls on the stack that are recorded for an allocation.
 const CALLERS: usize = 4;
@@ -38,11 +38,12 @@ const RSI: usize = 4;
 pub struct Overflow {
     /// The allocation of the block past whose end the run has written.
     pub block: Allocated,
-    /// The write after the block that changed the allocator's size field.
+    /// The write that changed the allocator's size field after the block.
     pub write: LastWrite,
-    /// Address of the overwritten size field.
+    /// Address of the allocator's size field that was overwritten.
     pub word: u64,
-    /// Whether the run no longer fails in the same way when the size field keeps its value.
+    /// Whether the run no longer fails in the same way when the overwritten size field keeps its
+    /// value.
     pub is_averted: bool,
 }
 
@@ -62,11 +63,11 @@ pub struct Allocated {
 /// pointer to the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beyond {
-    /// The allocation of the block.
+    /// The allocation of the block past whose end the program accessed memory.
     pub block: Allocated,
     /// Address of the instruction that crashed.
     pub at: u64,
-    /// Whether the instruction that crashed reads (and does not write).
+    /// Whether the instruction that crashed reads memory, and does not write it.
     pub is_read: bool,
 }
 
@@ -75,10 +76,10 @@ pub struct Beyond {
 pub struct AllocationCall {
     /// Return address of the call: where the caller goes on.
     pub back: u64,
-    /// How often the run had called an allocating function with that return address, this time
-    /// included.
+    /// How often the run has called an allocating function with the return address `back`,
+    /// including this call.
     pub nth: u64,
-    /// DWARF numbers of the registers with the arguments that determine the size.
+    /// DWARF numbers of the registers with the arguments that determine the allocated size.
     pub sizes: &'static [usize],
 }
 
@@ -90,16 +91,16 @@ struct Pending {
 }
 
 /// What a run has shown so far in the search for the heap block past whose end it writes: the
-/// block's allocation, and that write.
+/// block's allocation, and the write past its end.
 #[derive(Default)]
 struct Followed {
     pending: Vec<Pending>,
-    /// Number of calls of allocating functions so far, by their return address.
+    /// Number of calls of allocating functions so far, by return address.
     calls: HashMap<u64, u64>,
     allocated: Option<Allocated>,
     overwritten: Option<(Allocated, LastWrite)>,
     value: Option<u64>,
-    /// Whether the watched word is no size field any more, since it was overwritten.
+    /// Whether the watched word has been overwritten, so that it is no longer a size field.
     is_overwritten: bool,
     /// Number of writes to the block's overwritten size field that the processor's watchpoint has
     /// seen.
@@ -108,8 +109,8 @@ struct Followed {
 
 impl Engine {
     /// Finds the heap block past whose end the failing run has written first, and whether the run
-    /// still fails if that write is undone: `fails` tells of the end of a run whether it is the
-    /// same failure. `None` where no size field of the allocator was overwritten, or the block's
+    /// still fails if that write is undone: `fails` tells from the end of a run whether it is the
+    /// same failure. `None` if no size field of the allocator was overwritten, or if the block's
     /// allocation was not seen.
     ///
     /// # Errors
@@ -223,7 +224,7 @@ impl Engine {
         Ok(Followed::default())
     }
 
-    /// Records in `known` that a run enters an allocating function (the index `allocator` in
+    /// Records in `known` that a run enters an allocating function (`allocator` is its index in
     /// [`ALLOCATORS`]), or that it returns from one (`allocator` is `None`).
     fn allocating(
         &mut self,
@@ -275,8 +276,8 @@ impl Engine {
     }
 
     /// Returns the addresses of the calls in the stack `frames` that the user's code makes,
-    /// innermost first. If there are none, returns those that other code with debug information
-    /// makes, such as headers of a standard library.
+    /// innermost first. If there are none, returns the calls made by other code with debug
+    /// information, such as headers of a standard library.
     pub(super) fn own_calls(&self, frames: &[Frame]) -> Vec<u64> {
         let codes = frames.iter().enumerate().map(|(index, frame)| match index {
             0 => frame.code - 1,
@@ -292,17 +293,17 @@ impl Engine {
     }
 
     /// Returns true if `word`, the value that the run has just written to a size field of the
-    /// allocator, must have overwritten the field: it is no valid size, or the program's own code
-    /// has written it, and it marks the block before as freed. False if it may be a size.
+    /// allocator, must have overwritten the field: it is no valid size; or the program's own code
+    /// has written it, and it says that the block before is freed. False if it may be a size.
     fn overwrites(&self, run: &Run, word: u64) -> Result<bool, EngineError> {
         let is_own = self.is_own_code(run.process.registers()?.rip);
         Ok(!is_size(word) || is_own && !says_used(word))
     }
 
-    /// Watches a heap block that is written beyond its end: at a stop of the run, compares the size
-    /// field of the block after it with its earlier value. If the field has become a number that is
-    /// no valid size, records in `known` the write that did that; if it has become valid again,
-    /// forgets that write. `damaged`: the block and the address of the size field.
+    /// Watches for a write past the end of a heap block: at a stop of the run, compares the size
+    /// field after the block with its earlier value. If the field has become a number that is no
+    /// valid size, records in `known` the write that changed it; if it has become valid again,
+    /// forgets that write. `damaged` has the block and the address of the size field.
     fn compare(
         &mut self,
         run: &mut Run,
@@ -334,7 +335,7 @@ impl Engine {
     }
 
     /// Makes the failing run to its end. Each time that it overwrites the allocator's size field
-    /// behind the heap block in `damaged` by a value that is no size, writes the earlier value
+    /// after the heap block in `damaged` with a value that is no size, writes the earlier value
     /// back. Returns how the run ended.
     fn with_word_restored(&mut self, damaged: Damaged) -> Result<Ending, EngineError> {
         let unsteady = EngineError::Unsupported(super::Unsupported::Unsteady);

@@ -1,4 +1,4 @@
-//! From which pointers the addresses of a recorded run's writes were computed: by additions of
+//! From which pointers a recorded run computed the addresses of its writes: by additions of
 //! constants, which choose a field, and of other numbers, which choose an element. Pure.
 
 use std::collections::HashMap;
@@ -11,29 +11,30 @@ use super::library::LibraryCall;
 use super::recorded::Recorded;
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-/// Number of instructions that are remembered for one pointer because they added constants to it.
+/// Number of the latest instructions that added constants to a pointer that are remembered for it.
 const ADDED: usize = 4;
-/// Largest number of sites whose writes are followed at the same time.
+/// Largest number of groups of writes (`Written`) that are collected for a run.
 const MOST: usize = 4_000;
-/// Largest number of bytes between two changed ones that count as written, with the same value.
+/// Largest number of unchanged bytes between two changed ones that count as written, too: with the
+/// value that they had before.
 const SAME: u64 = 16;
-/// Number of bytes behind an argument in which a change is one that the called function made by
-/// that argument.
+/// Largest distance, in bytes, from a pointer that was passed to a library's function to a change
+/// of memory behind it, for the function to count as having made the change by this pointer.
 const NEAR: u64 = 512;
 
-/// What is known of a pointer in a register or in memory: from which address it was computed.
+/// What is known of a pointer in a register or in memory: the address from which it was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pointer {
-    /// The address from which the pointer was computed: one that was read from memory, was returned
-    /// by a library's function, or is that of a variable.
+    /// The address from which the pointer was computed: one that was read from memory or returned
+    /// by a library's function, or the address of a variable.
     root: u64,
-    /// The root, with the constants that were added to it. A constant that the same instruction
-    /// adds again, as in a loop, is not one of them: it leads to the next element.
+    /// The root plus the constants that were added to it. A constant that the same instruction adds
+    /// again, as in a loop, is left out: it leads to the next element.
     base: u64,
-    /// Addresses of the instructions that have added these constants; 0 for none.
+    /// Addresses of the latest instructions that have added constants to the pointer; 0 for none.
     added: [u64; ADDED],
-    /// The pointer before another number than a constant was added last, with the constants that
-    /// were added since; `None` if none was.
+    /// Value of the pointer before a number other than a constant was last added to it, plus the
+    /// constants that were added since; `None` if only constants were added.
     array: Option<u64>,
 }
 
@@ -47,8 +48,8 @@ impl Pointer {
         }
     }
 
-    /// Returns the pointer, which had the value `value`, after a number was added that is no
-    /// constant.
+    /// Returns the pointer, which had the value `value`, after a number that is not a constant was
+    /// added to it.
     fn indexed(self, value: u64) -> Pointer {
         Pointer {
             array: Some(value),
@@ -71,41 +72,44 @@ impl Pointer {
 /// How a recorded run has written to memory: by which kind of instruction or library's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// An instruction has written to one element after another.
+    /// An instruction has written to successive elements, one after another.
     InTurn,
     /// An instruction has written to elements in any order.
     Anywhere,
-    /// A library's function has written as many bytes as it was told.
+    /// A library's function has written as many bytes as an argument says.
     Counted,
     /// A library's function has copied a text.
     Text,
-    /// Another library's function has written what was seen to change.
+    /// Another library's function has written: the memory that was seen to change.
     Called,
 }
 
-/// Memory that one instruction, or one call of a library's function, has written by one pointer.
+/// Memory that one instruction, or one call of a library's function, has written by one pointer: a
+/// group of writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
-    /// Address of the instruction.
+    /// Address of the instruction that writes, or that calls the library's function.
     pub pc: u64,
     /// How the memory was written.
     pub how: How,
-    /// The address from which those of the writes were computed, without constants that choose a field.
+    /// The address from which the addresses of the writes were computed, without the constants that
+    /// choose a field.
     pub root: u64,
-    /// The same address with the constants that choose a field.
+    /// The address from which the addresses of the writes were computed, plus the constants that
+    /// choose a field.
     pub base: u64,
     /// Address of the first write.
     pub first: u64,
-    /// The addresses between the lowest and the highest written byte.
+    /// The addresses from the lowest to the highest written byte.
     pub range: Range<u64>,
     /// Size of the first write in bytes.
     pub size: u64,
-    /// The pointers before numbers were added to them that are no constants: for the lowest write
-    /// and the highest one, `None` where none was added.
+    /// Values of the pointer before a number other than a constant was added to it, for the lowest
+    /// and for the highest write; `None` if only constants were added.
     pub arrays: [Option<u64>; 2],
     /// Index of the first write in the recording.
     pub at: usize,
-    /// Index in the recording of the write to the lowest byte, and of that to the highest one.
+    /// Indices in the recording of the write to the lowest byte and of the write to the highest.
     pub extremes: [usize; 2],
     /// Value of the stack pointer at the first write.
     stack: u64,
@@ -114,8 +118,8 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Returns the index in the recording of the write by which all of them are told: that to the
-    /// highest byte if they are in any order, else the first.
+    /// Returns the index in the recording of the write that stands for all of them: the write to
+    /// the highest byte if they are in any order, else the first write.
     pub(super) fn told_at(&self) -> usize {
         match self.how {
             How::Anywhere => self.extremes[1],
@@ -123,7 +127,7 @@ impl Written {
         }
     }
 
-    /// Adds the write to `range` by the instruction `at`, which uses `pointer`.
+    /// Adds the write to `range` by the instruction with the index `at`, which uses `pointer`.
     fn add(&mut self, range: Range<u64>, at: usize, pointer: Pointer) {
         if range.start != self.range.end {
             self.how = How::Anywhere;
@@ -139,27 +143,27 @@ impl Written {
     }
 }
 
-/// What tells writes apart: address of the instruction, stack pointer, and the base and the array
-/// of the pointer by which it writes.
+/// What tells groups of writes apart: address of the instruction, stack pointer, and the `base` and
+/// `array` of the pointer with which it writes.
 type Site = (u64, u64, u64, Option<u64>);
 
 /// Follows the pointers of a recorded run, in the order of time.
 struct Following<'a> {
     recorded: &'a Recorded,
-    /// Memory that the program may write. What has an address there counts as a pointer.
+    /// Memory that the program may write. A value that is an address in it counts as a pointer.
     areas: &'a [Range<u64>],
     registers: [Option<Pointer>; REGISTERS],
-    /// Pointers in memory, by their addresses, each with its value.
+    /// Pointers in memory, by the address at which each is stored, with their values.
     memory: HashMap<u64, (Pointer, u64)>,
     found: Vec<Written>,
-    /// The last element of `found` for each instruction, stack pointer, and base and array of the
-    /// pointer.
+    /// Index in `found` of the last group of writes for each instruction, stack pointer, and base
+    /// and array of the pointer.
     last: HashMap<Site, usize>,
 }
 
-/// Returns what the program's own code has written in a recorded run, and by which pointers, in the
-/// order of the first writes. `areas` is the memory that the program may write, `is_user` tells
-/// whether an address is in the program's own code.
+/// Returns what the program's own code has written in a recorded run, in groups, with the pointers
+/// that it used, in the order of the first writes. `areas` is the memory that the program may
+/// write, `is_user` tells whether an address is in the program's own code.
 pub(super) fn written(
     recorded: &Recorded,
     areas: &[Range<u64>],
@@ -189,8 +193,9 @@ pub(super) fn written(
     following.found
 }
 
-/// Returns the address behind the last of the bytes that were written from `start` on, by the ranges
-/// (address and size) in `changed` that begin in `behind`.
+/// Returns the address after the last byte that was written without a gap from `start` on (gaps of
+/// up to `SAME` bytes do not count). `changed` has the written ranges (address and size); only
+/// ranges that begin in `behind` are considered.
 fn end_of_change(start: u64, behind: &Range<u64>, changed: &[(u64, u64)]) -> u64 {
     let mut ranges: Vec<&(u64, u64)> = changed.iter().filter(|it| behind.contains(&it.0)).collect();
     ranges.sort_unstable();
@@ -210,7 +215,7 @@ impl Following<'_> {
         self.areas.iter().any(|area| area.contains(&value))
     }
 
-    /// Returns what is known of the pointer in a register; `None` if it holds none.
+    /// Returns what is known of the pointer in a register; `None` if the register holds no pointer.
     fn pointer(&self, executed: &Executed, register: Register) -> Option<Pointer> {
         let number = general(register).filter(|_| register.size() == 8)?;
         let value = executed.registers[number];
@@ -219,8 +224,8 @@ impl Following<'_> {
         known.or_else(|| self.is_address(value).then(|| Pointer::new(value)))
     }
 
-    /// Returns from which pointer the memory operand of an instruction is computed, and the address
-    /// of the memory; `None` where that is not known, or two pointers are added.
+    /// Returns the pointer from which the memory operand of an instruction is computed, and the
+    /// address of the operand; `None` if the pointer is not known, or if two pointers are added.
     fn operand(&self, executed: &Executed) -> Option<(Pointer, u64)> {
         let it = &executed.instruction;
         let (base, index) = (it.memory_base(), it.memory_index());
@@ -257,8 +262,8 @@ impl Following<'_> {
         }
     }
 
-    /// Returns `pointer`, whose value is `value`, with the number in the register `index` added, if
-    /// it is one.
+    /// Returns `pointer`, whose value is `value`, after the number in the register `index` was
+    /// added to it; unchanged if `index` is no register.
     fn at_index(pointer: Pointer, value: u64, index: Register) -> Pointer {
         match index {
             Register::None => pointer,
@@ -266,8 +271,8 @@ impl Following<'_> {
         }
     }
 
-    /// Records what the instruction `at` writes, if it writes to memory other than by a constant
-    /// address.
+    /// Records what the instruction with the index `at` writes to memory, if the pointer that it
+    /// uses is known. Calls are left out.
     fn store(&mut self, at: usize) {
         let executed = &self.recorded.executed[at];
         let it = &executed.instruction;
@@ -289,8 +294,8 @@ impl Following<'_> {
         );
     }
 
-    /// Adds a write by an instruction to what was written by the same instruction, pointer and call
-    /// of the function before.
+    /// Adds a write by an instruction to the earlier writes of the same instruction, pointer and
+    /// function call; if there are none, begins a new group of writes.
     fn add(&mut self, at: usize, (pointer, how): (Pointer, How), range: Range<u64>, stack: u64) {
         let pc = self.recorded.executed[at].pc();
         let site = (pc, stack, pointer.base, pointer.array);
@@ -305,7 +310,7 @@ impl Following<'_> {
         }
     }
 
-    /// Adds a write that is not part of an earlier one.
+    /// Begins a new group with a write that is not part of an earlier one.
     fn begin(&mut self, at: usize, (pointer, how): (Pointer, How), range: Range<u64>, stack: u64) {
         self.found.push(Written {
             pc: self.recorded.executed[at].pc(),
@@ -356,7 +361,8 @@ impl Following<'_> {
         }
     }
 
-    /// Follows the pointers through one instruction; `next` is the one executed after it.
+    /// Follows the pointers through the instruction `executed`; `next` is the one executed after
+    /// it.
     fn execute(&mut self, executed: &Executed, next: &Executed) {
         let it = &executed.instruction;
         if executed.is_library_call() {
@@ -392,8 +398,8 @@ impl Following<'_> {
         }
     }
 
-    /// Returns what is known of the pointer that the operand with the number `operand` is, and its
-    /// value; `None` if it is none.
+    /// Returns what is known of the pointer in the operand with the number `operand`, and the
+    /// pointer's value; `None` if the operand is not a register with a pointer.
     fn copied(&self, executed: &Executed, operand: u32) -> Option<(Pointer, u64)> {
         let it = &executed.instruction;
         if it.op_count() <= operand || it.op_kind(operand) != OpKind::Register {
@@ -405,7 +411,7 @@ impl Following<'_> {
     }
 
     /// Returns what is known of the pointer that an instruction puts into its first operand, a
-    /// register; `None` if it makes none that is known.
+    /// register; `None` if it puts no pointer there, or an unknown one.
     fn made(&self, executed: &Executed, next: &Executed) -> Option<Pointer> {
         let it = &executed.instruction;
         if it.op_count() == 0 || it.op0_kind() != OpKind::Register || it.op0_register().size() != 8
@@ -449,8 +455,8 @@ impl Following<'_> {
         }
     }
 
-    /// Returns what is known of the pointer that was last stored where an instruction reads memory,
-    /// and its value; `None` where none is known to have been stored.
+    /// Returns what is known of the pointer that was last stored in the memory that an instruction
+    /// reads, and the pointer's value; `None` if no pointer is known to have been stored there.
     fn loaded(&self, executed: &Executed) -> Option<(Pointer, u64)> {
         match executed.read()? {
             (address, 8) => self.memory.get(&address).copied(),
@@ -466,8 +472,8 @@ mod tests {
     /// An instruction: its address, its bytes, and the values that some registers have before it.
     type Instruction<'a> = (u64, &'a [u8], &'a [(usize, u64)]);
 
-    /// Returns a recording of the instructions `code`, each with the values that some registers have
-    /// before it; these keep them up to the next instruction that gives them another one.
+    /// Returns a recording of the instructions `code`, each with the values that some registers
+    /// have before it; a register keeps its value until another one is given.
     fn recorded(code: &[Instruction<'_>]) -> Recorded {
         let mut registers = [0; REGISTERS];
         registers[usize::from(STACK_POINTER)] = 0x9000;

@@ -1,7 +1,8 @@
 //! What is changed in each process before its program runs. Random numbers are the same in all
 //! runs: those that the kernel gives each new process, and those of the C library's `getrandom`,
-//! from which hash tables of Rust take their seeds. If the engine is set to that, a
-//! panic of Rust ends the process where it begins, so that its stack tells it from others.
+//! from which hash tables of Rust take their seeds. If the engine is set to end runs at panics, a
+//! Rust panic ends the process where the panic begins, so that the stack tells it from other
+//! panics.
 
 use object::{Object, ObjectSymbol};
 
@@ -51,9 +52,9 @@ impl Engine {
     }
 
     /// Prepares a process that is stopped after its `execve`: makes its random numbers equal to
-    /// those of all other runs, and makes a Rust panic end the run where `panic_end` has a place
-    /// for that. If the program calls `getrandom`, the process is then stopped at the program's
-    /// first instruction.
+    /// those of all other runs and, if `panic_end` has an address, makes a Rust panic end the run
+    /// at this address. If the program calls `getrandom`, the process is then stopped at the
+    /// program's first instruction.
     pub(super) fn prepare(&mut self, process: &mut Process) -> Result<(), EngineError> {
         let auxiliary = std::fs::read(format!("/proc/{}/auxv", process.pid))?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());

@@ -37,9 +37,9 @@ pub enum Stop {
     Died(i32),
 }
 
-/// After so many stops of a process, its CPU time since the last count is added to the total.
+/// Number of stops of a process after which the CPU time that it has used is counted anew.
 const UNCOUNTED: u32 = 1024;
-/// Machine code of the instruction (`int3`) by which a breakpoint stops a program.
+/// Machine code of the instruction (`int3`) with which a breakpoint stops a program.
 const BREAKPOINT: u8 = 0xcc;
 
 /// A traced process of one thread. Dropping it kills the process.
@@ -50,13 +50,13 @@ pub struct Process {
     handle: OwnedFd,
     /// Addresses of the breakpoints, with the bytes that they replace.
     breakpoints: BTreeMap<u64, u8>,
-    /// How the process ended, once it was waited for; `None` before.
+    /// How the process ended; `None` until it was waited for after its end.
     end: Option<Stop>,
     /// CPU time of the process that is already included in the sum that `cpu_spent` returns.
     counted: Duration,
-    /// Number of stops since that time was counted.
+    /// Number of stops since the CPU time of the process was last counted.
     stops: u32,
-    /// At which events the process, and forks that are made of it later, stop.
+    /// Events at which the process, and forks that are made of it later, stop.
     options: Options,
     watchdog: Watchdog,
 }
@@ -98,8 +98,8 @@ fn error(errno: Errno) -> io::Error {
 }
 
 impl Process {
-    /// Starts to trace the process `pid`, which waits before its `execve`. `watchdog` is what later
-    /// ends it when its time is over.
+    /// Starts to trace the process `pid`, which waits before its `execve`. `watchdog` ends the
+    /// process when its time is over.
     ///
     /// # Errors
     /// When the system refuses it.
@@ -201,12 +201,12 @@ impl Process {
     /// Writes bytes to the process's memory, even to memory that the process itself can only read.
     ///
     /// # Errors
-    /// When nothing is mapped there.
+    /// When nothing is mapped at `address`.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.memory.write_all_at(bytes, address)
     }
 
-    /// Sets a breakpoint at an address; does nothing if one is there.
+    /// Sets a breakpoint at an address; does nothing if there is one already.
     ///
     /// # Errors
     /// When there is no memory at `address`.
@@ -263,8 +263,8 @@ impl Process {
     /// and sets the breakpoint again. Returns `None` if that succeeds, else why the process stopped
     /// or ended. Without a breakpoint at `address`, does nothing and returns `None`.
     ///
-    /// After a signal the breakpoint is removed: when the process goes on, the instruction is
-    /// executed again, and if it faults, its signal is seen then.
+    /// If a signal stops the process, the breakpoint stays removed: when the process goes on, it
+    /// executes the instruction again, and if this faults, its signal is seen then.
     ///
     /// # Errors
     /// When the process is gone.
@@ -306,7 +306,7 @@ impl Process {
         self.step_over(here).map(drop)
     }
 
-    /// Lets the process execute one instruction, and returns why it has stopped or ended then.
+    /// Lets the process execute one instruction, and returns why it then stopped or ended.
     ///
     /// # Errors
     /// When the process is gone.
@@ -335,11 +335,11 @@ impl Process {
         self.wait()
     }
 
-    /// Waits until the process stops or ends, and returns why. Of a process that has ended, returns
-    /// the end again: it may have been killed in a step of which nobody looked at the result.
+    /// Waits until the process stops or ends, and returns why. If the process has ended before,
+    /// returns that end again: it may have been killed during a step whose result was ignored.
     ///
     /// # Errors
-    /// When it is no longer traced.
+    /// When the process is no longer traced.
     pub fn wait(&mut self) -> io::Result<Stop> {
         if let Some(end) = self.end {
             return Ok(end);
@@ -455,7 +455,7 @@ impl Process {
 
     /// Makes the process execute the system call `number` with `arguments`, and returns the call's
     /// result. `instruction` is the address of a `syscall` instruction. If the call creates a
-    /// process, returns this as well, stopped.
+    /// process, returns the new process as well, stopped.
     pub(super) fn system_call(
         &mut self,
         instruction: u64,
@@ -500,8 +500,8 @@ impl Process {
         Ok((result, child))
     }
 
-    /// Forks the process where it stands, and returns the new process. It is stopped there, too,
-    /// and its end sends no signal.
+    /// Forks the process where it is stopped, and returns the new process, which is stopped at the
+    /// same place, and whose end sends no signal.
     ///
     /// # Errors
     /// When the system refuses another process.

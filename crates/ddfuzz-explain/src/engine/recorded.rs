@@ -20,24 +20,25 @@ use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
 /// Largest number of instructions of a run that are recorded.
 const MOST_STEPS: usize = 20_000;
-/// Number of recorded instructions, in all recordings together, from which on new recordings are
-/// not kept.
+/// Number of recorded instructions, in all recordings together, from which new recordings are not
+/// kept.
 const MOST_KEPT: usize = 200_000;
 /// Largest number of instructions in a row outside of the program's own code that are recorded
 /// after the last point of a run.
 const BEYOND: usize = 2000;
 
-/// If a recording of the whole run would have more instructions than this, nothing is recorded.
+/// Largest number of instructions of a recording of the whole run; if there would be more, nothing
+/// is recorded.
 const MOST_WHOLE: usize = 60_000;
 /// At each multiple of this number of recorded instructions, the length of the whole run is
-/// estimated, by the share of its points that were passed so far; a run with too many instructions
-/// is not recorded further.
+/// estimated from the share of its points that were passed so far. If the run would have too many
+/// instructions, the recording ends.
 const ESTIMATED: usize = 4_000;
-/// Divisor of the time for facts about the failing run: the quotient is the time limit of a
-/// recording of the whole run.
+/// Divisor of the time for facts about the failing run: a recording of the whole run may take this
+/// part of it.
 const WHOLE_TIME: u32 = 2;
-/// Largest number of points of a recording of the whole run; of a longer run, the last ones are
-/// recorded.
+/// Largest number of points (statement executions) of a recording of the whole run; of a longer
+/// run, the last ones are recorded.
 const WHOLE_POINTS: usize = 5_000;
 /// Code that a conditional jump skips is decoded only if it has fewer bytes than this.
 const FARTHEST: u64 = 2048;
@@ -47,13 +48,13 @@ const NEAR: usize = 512;
 /// DWARF numbers of the registers of all arguments: rdi, rsi, rdx, rcx, r8, r9.
 const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 
-/// Largest number of values from which an address was computed that are tried to find out which one
-/// of them is the pointer.
+/// Largest number of values from which an address was computed that are tried to find the pointer
+/// among them.
 const TERMS: usize = 16;
 
-/// Identifies the recorded instructions of a part of a run: which run; the address of the part's
-/// first point (statement) and how often the run had arrived there; the same of its last point; and
-/// the number of its points.
+/// Identifies the recording of a part of a run: which run; the address of the part's first point
+/// (statement) and how often the run had arrived at it; the same for its last point; and the number
+/// of its points.
 pub(super) type RecordingKey = (Side, (u64, u64), (u64, u64), usize);
 
 /// A recording of a run: the instructions that it has executed, one by one, from a point on.
@@ -64,19 +65,19 @@ pub(crate) struct Recorded {
     /// The points that the run has passed, each with the index in `executed` of the first
     /// instruction after it.
     pub points: Vec<(usize, Point)>,
-    /// The address that could not be accessed, where the run has crashed by a memory access.
+    /// The address that could not be accessed, if the run has crashed by a memory access.
     pub fault: Option<u64>,
     /// The memory that calls of libraries have changed, by the index of the call in `executed`:
-    /// address and number of bytes. Only changes close to what the arguments point to are seen, and
-    /// only in a recording of a whole run.
+    /// addresses and numbers of bytes. Recorded only for a whole run, and only for memory close to
+    /// what the arguments point to.
     pub changed: HashMap<usize, Vec<(u64, u64)>>,
     /// Ends of branches that conditional jumps skip. The key is the address after the skipped code;
-    /// the value is the target of the jump with which that code ends, which is the end of the other
-    /// branch. Only in a recording of a whole run.
+    /// the value is the target of the jump with which this code ends, which is the end of the other
+    /// branch. Recorded only for a whole run.
     pub branches: HashMap<u64, u64>,
 }
 
-/// An instruction at an address that a recorded run has executed, and whose code it is.
+/// An instruction of a recorded run, decoded, and whether it is in the program's own code.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// The decoded instruction.
@@ -91,19 +92,19 @@ pub(super) struct Code {
 /// it.
 #[derive(Default)]
 pub(crate) struct Whole {
-    /// The recorded instructions: all, or the last ones; `None` where the run was not recorded.
+    /// The recorded instructions: all, or the last ones; `None` if the run was not recorded.
     pub run: Option<Rc<Recorded>>,
-    /// Whether a run is recorded that ends with a return from `main`.
+    /// Whether the run that is being recorded ends with a return from `main`.
     exits: bool,
-    /// The time until which the run is being recorded, with the memory that libraries' functions
-    /// change; `None` at other times.
+    /// Time limit of the recording of the whole run, during which changes of memory by libraries'
+    /// functions are recorded, too; `None` at other times.
     until: Option<Allowance>,
-    /// The instructions on which the failure depends, once they were searched for.
+    /// The instructions on which the failure depends; `None` until they are searched for.
     pub(super) slice: Option<Rc<FailureSlice>>,
 }
 
 /// Instructions of the program's own code that were decoded so far, by their addresses, and the
-/// branches in it.
+/// branches in this code.
 #[derive(Default)]
 pub(super) struct KnownCode {
     instructions: HashMap<u64, Code>,
@@ -114,7 +115,7 @@ pub(super) struct KnownCode {
 
 impl Recorded {
     /// Returns the part of a recording from the first of `points` on, up to the last of them if
-    /// `is_bounded`; `None` where the recording does not have exactly these points in a row.
+    /// `is_bounded`; `None` if the recording does not have exactly these points in a row.
     fn cut(&self, points: &[Point], is_bounded: bool) -> Option<Recorded> {
         let index = |point: &Point| {
             let is_it = |(_, it): &(usize, Point)| (it.pc, it.nth) == (point.pc, point.nth);
@@ -138,7 +139,7 @@ impl Recorded {
     }
 
     /// Returns the index of the last point that was passed when the instruction `at` was executed;
-    /// `None` where none was.
+    /// `None` if no point was passed.
     pub fn passed(&self, at: usize) -> Option<usize> {
         let behind = self.points.partition_point(|(index, _)| *index <= at);
         behind.checked_sub(1)
@@ -151,9 +152,9 @@ impl Recorded {
     }
 
     /// Returns the numbers from which an address was computed by additions and subtractions, with
-    /// the sums in between: the address that the instruction `at` accesses or, if it calls a
-    /// library's function, its first two arguments. One of them may be the pointer to which the
-    /// others were added.
+    /// the sums in between. This is the address that the instruction `at` accesses or, if it calls
+    /// a library's function, each of the first two arguments. One of the numbers may be the pointer
+    /// to which the others were added.
     pub fn pointers(&self, at: usize) -> Vec<u64> {
         let executed = &self.executed;
         let registers = match executed[at].is_library_call() {
@@ -188,15 +189,15 @@ impl Recorded {
         found
     }
 
-    /// Finds where a value that the instruction `at` uses came from; `None` where the recorded
-    /// instructions do not show that.
+    /// Finds where a value that the instruction `at` uses came from; `None` if the recorded
+    /// instructions do not show it.
     pub fn source(&self, at: usize, value: Value) -> Option<Source> {
         source(&self.executed, at, value, |at| self.statement(at))
     }
 }
 
 /// Returns the size in bytes of the code that a conditional jump skips; `None` for other
-/// instructions, for jumps back, and for [`FARTHEST`] bytes or more.
+/// instructions, for jumps back, and if the code has [`FARTHEST`] bytes or more.
 fn skipped(jump: &Instruction) -> Option<usize> {
     let is_jump = jump.flow_control() == FlowControl::ConditionalBranch;
     let size = jump.near_branch_target().checked_sub(jump.next_ip());
@@ -204,9 +205,9 @@ fn skipped(jump: &Instruction) -> Option<usize> {
     Some(size as usize)
 }
 
-/// Decodes the code `bytes` that the conditional jump `jump` skips. If the last instruction of that
-/// code jumps ahead, as before an `else` branch, returns the range of that branch: the address
-/// after the instruction, and the target of its jump. Else returns `None`.
+/// Decodes the code `bytes` that the conditional jump `jump` skips. If the last instruction of this
+/// code jumps ahead, as before an `else` branch, returns the range of the skipped branch: the
+/// address after the instruction, and the target of its jump. Else returns `None`.
 fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
     let decoder = Decoder::with_ip(64, bytes, jump.next_ip(), DecoderOptions::NONE);
     let last = decoder.into_iter().last()?;
@@ -220,7 +221,7 @@ fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// Returns the ranges of memory (address and number of bytes) whose content differs from `before`;
-/// `read` reads the present content.
+/// `read` reads the current content.
 fn changes(
     before: &[(u64, Vec<u8>)],
     mut read: impl FnMut(u64, usize) -> Vec<u8>,
@@ -243,10 +244,9 @@ fn changes(
     found
 }
 
-/// Returns true if a recording will probably be too long: if the run has executed so many
-/// instructions per point until now that all its `all` points together would have more than five
-/// quarters of `most`. Judges only after each [`ESTIMATED`] instructions; in between, returns
-/// false.
+/// Returns true if a recording will probably be too long: if all points of the run (`all`), with as
+/// many instructions per point as so far, would have more than five quarters of `most`
+/// instructions. Judges only after each [`ESTIMATED`] instructions; in between, returns false.
 fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
@@ -260,10 +260,11 @@ fn number(bytes: &[u8]) -> Option<u64> {
 }
 
 impl Engine {
-    /// Records and returns the instructions that a run executes from the first of `points` on, one
-    /// at a time; a library's function is one instruction. Ends at the crash or, if `is_bounded`,
-    /// at the last of `points`. Behind the last point, ends after [`BEYOND`] instructions in a row
-    /// outside of the program's own code. A part that was recorded before is not executed again.
+    /// Records the instructions that a run executes from the first of `points` on, one at a time,
+    /// and returns the recording; a library's function counts as one instruction. Ends at the crash
+    /// or, if `is_bounded`, at the last of `points`. After the last point, ends after [`BEYOND`]
+    /// instructions in a row outside of the program's own code. A part that was recorded before is
+    /// not executed again.
     pub(super) fn record(
         &mut self,
         side: Side,
@@ -294,7 +295,7 @@ impl Engine {
 
     /// Records all instructions of the failing run from its first point in `main` on. A library's
     /// function counts as one instruction, with the memory that it changes. Of a run of more than
-    /// [`WHOLE_POINTS`] points, only the last ones are recorded; nothing at all if these have more
+    /// [`WHOLE_POINTS`] points, only the last ones are recorded. Records nothing if these have more
     /// than [`MOST_WHOLE`] instructions.
     pub(crate) fn record_whole(&mut self, points: &[Point]) -> Result<(), EngineError> {
         // What runs before `main` is called by the C library.
@@ -313,8 +314,8 @@ impl Engine {
     }
 
     /// Returns the recording of the whole failing run, which has the points `points`. If there is
-    /// none, because the run ends with a return from `main`, records it up to there; nothing if
-    /// that takes more than [`MOST_STEPS`] instructions.
+    /// none, because the run ends with a return from `main`, records the run up to this return; the
+    /// recording is empty if that takes more than [`MOST_STEPS`] instructions.
     pub(super) fn whole_run(&mut self, points: &[Point]) -> Result<Rc<Recorded>, EngineError> {
         if let Some(known) = &self.whole.run {
             return Ok(known.clone());
@@ -328,8 +329,8 @@ impl Engine {
         recorded.map(Rc::new)
     }
 
-    /// Returns the instruction at the address `pc`, and whether it is of the program itself or of a
-    /// library; `None` if no instruction is there.
+    /// Returns the instruction at the address `pc`, and whether it belongs to the program itself or
+    /// to a library; `None` if no instruction is there.
     fn code_at(&mut self, run: &mut Run, pc: u64) -> Option<Code> {
         if let Some(known) = self.code.instructions.get(&pc) {
             return Some(*known);
@@ -354,7 +355,7 @@ impl Engine {
 
     /// Records instructions as [`record`](Engine::record) does, but always in a new run of the side
     /// `side`. The recording begins at the first of `points`. Without `is_bounded` it extends to
-    /// the crash, and is empty if that takes `most` instructions or more.
+    /// the crash, and is empty if it would have `most` instructions or more.
     fn record_anew(
         &mut self,
         side: Side,
@@ -412,9 +413,9 @@ impl Engine {
     }
 
     /// Returns the writes that the program's own code makes between the first and the last of
-    /// `points` in the failing run: address of the instruction, address and size in bytes of the
-    /// written memory. Writes to local variables of the writing function, and by libraries, are
-    /// left out.
+    /// `points` in the failing run: for each, the address of the instruction, and the address and
+    /// size in bytes of the written memory. Writes to local variables of the writing function, and
+    /// writes by libraries, are left out.
     pub(crate) fn writes_between(
         &mut self,
         points: &[Point],
@@ -426,8 +427,8 @@ impl Engine {
     }
 
     /// Executes one instruction of a run, or a call of a library's function as a whole, which is
-    /// then noted in the last instruction of `recorded`. Returns the registers after it; `None` if
-    /// the run crashed by it.
+    /// then noted in the last instruction of `recorded`. Returns the registers afterwards; `None`
+    /// if the run crashed.
     pub(super) fn step_once(
         &mut self,
         run: &mut Run,
@@ -507,8 +508,8 @@ impl Engine {
     }
 
     /// Returns whether a call of a library's function changes the memory given by address and size.
-    /// The call is the recorded instruction `at` of the failing run, which is run again for this;
-    /// `None` where this run does not come to the call.
+    /// The call is the recorded instruction `at` of the failing run, which is made again to see
+    /// this; `None` if the new run does not come to the call.
     pub(super) fn call_writes(
         &mut self,
         recorded: &Recorded,
@@ -551,8 +552,8 @@ impl Engine {
         }
     }
 
-    /// Lets a run go on from the first of the recorded instructions `executed`, which is its next
-    /// one, to the last of them; returns false if the run ends before.
+    /// Lets a run go on from the first of the recorded instructions `executed`, which it executes
+    /// next, to the last of them; returns false if the run ends before.
     pub(super) fn go_to(
         &mut self,
         run: &mut Run,

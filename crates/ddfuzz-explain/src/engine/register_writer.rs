@@ -1,6 +1,6 @@
-//! Finds what wrote a register, or a variable that is in one, where no watchpoint helps: the values
-//! of the variable and of its register at the statements that its frame executes in the failing
-//! run.
+//! Finds what wrote a register, or a variable in a register, for which a watchpoint is impossible:
+//! by the values of the variable and its register at the statements that its frame executes in the
+//! failing run.
 
 use ddfuzz_triage::memory::Memory;
 use iced_x86::{Decoder, DecoderOptions};
@@ -24,8 +24,8 @@ const MOST_STOPS: usize = 4000;
 /// wrote a value, from the statement at which the value was last seen to change.
 const MOST_STEPS: usize = 20_000;
 
-/// A value in a register whose writer [`Engine::register_writer`] finds: that of a variable, or one
-/// that no variable describes.
+/// A value in a register whose writer [`Engine::register_writer`] finds: the value of a variable,
+/// or one that no variable describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A variable of a frame, which is in the register of this number.
@@ -42,11 +42,11 @@ struct Step {
     pc: u64,
     cfa: u64,
     registers: [u64; REGISTERS],
-    /// Place and value of the variable or register whose writer is searched for; `None` where it
-    /// has none at this statement.
+    /// Place and value of the variable or register whose writer is searched for; `None` if the
+    /// variable has no place at this statement.
     known: Option<(Place, Vec<u8>)>,
-    /// At the first instruction of the function, the address of the call that led there; else
-    /// `None`.
+    /// At the first instruction of the function, the address of the call that led to it; `None`
+    /// anywhere else.
     caller: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ impl Engine {
     /// Finds the statement that gave a register, or a variable in a register (`held`), the value
     /// `value` that it has at the point `to` of the failing run. For a parameter, it is the call of
     /// the function. `None` where that is not certain. `from` is the point at which the search
-    /// begins, with the number of times that the run has reached the statement of `to` until then;
+    /// begins, with the number of times that the run has reached the statement of `to` before;
     /// without it, the search begins with the run.
     ///
     /// # Errors
@@ -116,12 +116,12 @@ impl Engine {
         }))
     }
 
-    /// Finds what has given the variable `held` its present `value`, with which the failing run
-    /// arrives at the point `to` and which is in `register`: returns the address of the last
-    /// statement that wrote it, or of the call that passed it as a parameter; `None` where that is
-    /// not known. `entry`, `frame` and `cfa` tell the variable's stack frame: first address of the
-    /// function, number and canonical frame address of the frame. The run stops at the addresses
-    /// `stops`; it is followed from the point `from`, or from its beginning.
+    /// Finds what gave the variable `held` the `value` that it has in `register` when the failing
+    /// run arrives at the point `to`: returns the address of the last statement that wrote it, or
+    /// of the call that passed it as a parameter; `None` where that is not known. `entry`, `frame`
+    /// and `cfa` tell the variable's stack frame: first address of the function, number and
+    /// canonical frame address of the frame. The run stops at the addresses `stops`; it is followed
+    /// from the point `from`, or from its beginning.
     fn last_write_to(
         &mut self,
         (from, to): (Option<(Point, u64)>, Point),
@@ -190,10 +190,10 @@ impl Engine {
     }
 
     /// Makes the failing run again, and returns for each of `steps` the instructions that the frame
-    /// executes there itself, up to the point `to`; a called function is executed as a whole, and
-    /// only its call is included. `from` and `stops` say where the run is stopped, as when the
-    /// steps were found. `None` where the run does not go through the same steps again, or has too
-    /// many instructions.
+    /// itself executes from this step to the next one, or to the point `to`. A called function is
+    /// executed as a whole, and only its call is included. `from` and `stops` say where the run is
+    /// stopped, as when the steps were found. `None` if the run does not go through the same steps
+    /// again, or executes too many instructions.
     fn executed_since(
         &mut self,
         from: Option<(Point, u64)>,
@@ -222,8 +222,9 @@ impl Engine {
     }
 
     /// Executes the instructions of the innermost frame of a stopped run one by one, until an
-    /// address has been reached a number of times (`until`). Returns them, a list for each arrival
-    /// at one of the addresses `stops`; `None` where the frame ends before, or there are too many.
+    /// address has been reached a number of times (`until`). Returns the instructions in lists: a
+    /// new list begins at each arrival at one of the addresses `stops`. `None` if the frame ends
+    /// first, or if there are too many instructions.
     fn record_frame(
         &mut self,
         run: &mut Run,
@@ -266,9 +267,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Runs from the first instruction of a called function to its return to `back`; or, if that
-    /// comes first, until `address` has been reached `left` times. Returns false in the first case,
-    /// true in the second. Each arrival at `address` decrements `left`.
+    /// Runs from the first instruction of a called function to its return to `back`, and returns
+    /// false; or, if the run reaches `address` for the `left`th time first, stops there and returns
+    /// true. Each arrival at `address` decrements `left`.
     fn finish_until(
         &mut self,
         run: &mut Run,
@@ -423,7 +424,7 @@ fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> O
 }
 
 /// Returns true if `place` has a new value after the instructions. Returns false if they have only
-/// copied into it the value that was in `place`, or in `before` (the variable's earlier place), at
+/// copied into `place` the value that was in it, or in `before` (the variable's earlier place), at
 /// the beginning.
 fn is_written(executed: &[Executed], place: Value, before: Option<Value>) -> bool {
     let mut value = place;
@@ -499,8 +500,8 @@ mod tests {
         assert_eq!(written(&[]), None);
     }
 
-    /// Returns the decoded instructions `code`, which follow one another from the address `pc` on;
-    /// all other registers are 0.
+    /// Returns the decoded instructions `code`, the first one at the address `pc`; all registers
+    /// but the program counter are 0.
     fn executed(pc: u64, mut code: &[u8]) -> Vec<Executed> {
         let mut registers = [0; REGISTERS];
         registers[REGISTERS - 1] = pc;

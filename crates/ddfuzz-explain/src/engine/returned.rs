@@ -14,7 +14,7 @@ use crate::dwarf::frames::REGISTERS;
 use crate::graph::Place;
 
 /// Largest number of instructions that are executed one by one in a statement or function, to find
-/// where a returned value was computed. In a longer one it is not found.
+/// where a returned value was computed; in longer statements or functions, it is not found.
 const MOST_STEPS: usize = 8000;
 /// Largest number of nested calls through which a returned value is followed.
 const DEPTH: usize = 4;
@@ -57,8 +57,8 @@ impl Engine {
     /// Finds the instruction, in a called function, that computed the value which a statement
     /// wrote; `points` are the statement's executions in the passing and in the failing run. To
     /// find the call, the failing run is repeated with the result that the call has in the passing
-    /// run: if it then writes the passing run's value, the value came from this call. `None` if
-    /// there is no such call.
+    /// run: if the statement then writes the passing run's value, the value came from this call.
+    /// `None` if there is no such call.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -195,14 +195,14 @@ impl Engine {
     }
 
     /// Runs from the first instruction of a called function to its return to `back`, and returns
-    /// the registers there; an error if the run ends before.
+    /// the registers after the return; returns an error if the run ends first.
     fn finish(&mut self, run: &mut Run, back: u64) -> Result<user_regs_struct, EngineError> {
         let left = self.leave_call(run, back)?;
         left.map_err(|_| EngineError::Unsupported(Unsupported::Unsteady))
     }
 
     /// Runs from the first instruction of a called function to its return to `back`, and returns
-    /// the registers there, or how the run ended before.
+    /// the registers after the return or, if the run ends first, how it ended.
     pub(super) fn leave_call(
         &mut self,
         run: &mut Run,
@@ -226,8 +226,8 @@ impl Engine {
 
     /// Returns the address of the instruction, in a called function, that computed the result of a
     /// call. The call is found from the statement of the failing run at `point`: `path` has the
-    /// index of a call in the statement, of a call in the function called there, and so on. `None`
-    /// if the function is not in the program's own code.
+    /// index of a call in the statement, then of a call in this called function, and so on. `None`
+    /// if the called function is not in the program's own code.
     fn computed(&mut self, point: Point, path: &[usize]) -> Result<Option<u64>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, point)?;
@@ -261,7 +261,7 @@ impl Engine {
 
     /// Steps a run to the return of the current function, and returns the address of the
     /// instruction that computed its result, or that read it from memory which the function has not
-    /// written; `None` where there is none.
+    /// written; `None` if there is no such instruction.
     fn last_result(&mut self, run: &mut Run) -> Result<Option<u64>, EngineError> {
         let mut executed: Vec<Executed> = Vec::new();
         for _ in 0..MOST_STEPS {

@@ -16,8 +16,8 @@ use crate::dwarf::frames::Frame;
 use crate::engine::watchdog::TimeLimit;
 use crate::unfold::Area;
 
-/// Number of arrivals at one statement that a trace records; later arrivals, as in a long loop, are
-/// ignored.
+/// Largest number of arrivals at one statement that a trace records; later arrivals, as in a long
+/// loop, are ignored.
 pub const MOST_HITS: u64 = 400;
 /// Factor by which a run that is stopped often may exceed the target's limit on wall time.
 pub(super) const STOPS: u32 = 20;
@@ -73,15 +73,16 @@ pub(super) enum Halt {
     Ended(Ended),
 }
 
-/// Up to which event a run is resumed: a breakpoint only, or also a system call, or one that writes.
+/// Event up to which a run is resumed: only a breakpoint, or also a system call, or a system call
+/// that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The run is resumed up to the next breakpoint.
     Free,
     /// The run is resumed up to the next breakpoint, or entry to or exit from a system call.
     SystemCalls,
-    /// The run is resumed up to the next breakpoint, or exit from a system call at which its filter
-    /// stops it.
+    /// The run is resumed up to the next breakpoint, or up to the exit from a system call at which
+    /// the process's filter stops it.
     Writes,
 }
 
@@ -96,7 +97,7 @@ struct ShadowStack {
 
 impl Engine {
     /// Starts the passing or failing run and stops it before the first instruction after its
-    /// `execve`. It is killed after 20 times the target's limit on wall time.
+    /// `execve`. The run is killed after 20 times the target's limit on wall time.
     ///
     /// # Errors
     /// When the program cannot be started or traced, or the time is over.
@@ -105,8 +106,8 @@ impl Engine {
     }
 
     /// Starts the target under ptrace on the passing or the failing input, as `side` says, and
-    /// returns the run, stopped at the program's first instruction. It is killed after `factor`
-    /// times the target's limit on wall time.
+    /// returns the run, stopped at the program's first instruction. The run is killed after
+    /// `factor` times the target's limit on wall time.
     fn start_within(&mut self, side: Side, factor: u32) -> Result<Run, EngineError> {
         self.check_time()?;
         self.truncate_output(0)?;
@@ -201,7 +202,7 @@ impl Engine {
     }
 
     /// Records the addresses of the C library's `malloc` and of an instruction that makes a system
-    /// call. The library must be loaded in the process already.
+    /// call. The process must have loaded the library already.
     pub(crate) fn learn_library(&mut self, process: &mut Process) {
         if self.system_call.is_some() {
             return;
@@ -233,8 +234,8 @@ impl Engine {
     }
 
     /// Resumes a run up to the next breakpoint, another stop (such as a watched address) or its
-    /// end, and returns which it is. Signals are delivered; one that kills ends the run, stopped
-    /// before its delivery.
+    /// end, and returns which of these it is. Signals are delivered; a signal that kills ends the
+    /// run, which is stopped before the signal is delivered.
     ///
     /// # Errors
     /// When the process starts threads or processes, or tracing fails.
@@ -266,8 +267,8 @@ impl Engine {
     }
 
     /// Resumes a run up to the next halt: a breakpoint, a system call if `pace` says so, a signal
-    /// that kills the run, or its end. `signal` is delivered to it first, if that is not 0. Signals
-    /// that do not kill it are delivered without a halt.
+    /// that kills the run, or its end. First delivers `signal` to the run, unless it is 0. Signals
+    /// that do not kill the run are delivered without a halt.
     ///
     /// # Errors
     /// When the process starts threads or processes, or tracing fails.
@@ -446,8 +447,8 @@ impl Engine {
         }
     }
 
-    /// Resumes a run up to a point that it went through before, and returns the registers there.
-    /// All breakpoints are removed there.
+    /// Resumes a run up to a point that it went through before, and returns the registers at this
+    /// point. Then removes all breakpoints.
     ///
     /// # Errors
     /// [`Unsupported::Unsteady`] when the run does not reach the point, or reaches it with another
@@ -524,8 +525,8 @@ impl Run {
     }
 }
 
-/// Returns an error for a ptrace event that cannot be explained: new threads and processes, and
-/// `execve`. Does nothing for other events.
+/// Returns an error for a ptrace event after which a program cannot be explained: new threads and
+/// processes, and `execve`. Does nothing for other events.
 pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), EngineError> {
     let what = match event {
         libc::PTRACE_EVENT_EXEC => Unsupported::Executes,
@@ -547,8 +548,8 @@ pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), Engin
 }
 
 impl ShadowStack {
-    /// Returns true if the first `count` frames still have their return addresses: the run may have
-    /// left them since, and called the functions inside of them anew from elsewhere.
+    /// Returns true if the first `count` frames still have their return addresses. They may differ
+    /// if the run has left these frames since, and called the functions anew from elsewhere.
     fn is_unchanged(&self, count: usize, memory: &mut dyn Memory) -> bool {
         let frames = &self.frames[..count];
         let (Some(first), Some(last)) = (frames.first(), frames.last()) else {
@@ -607,8 +608,7 @@ impl ShadowStack {
     }
 }
 
-/// Returns a number whose bits are those of `value` mixed for hashing, by the finalizer of
-/// splitmix64.
+/// Returns `value` with its bits mixed for hashing, by the finalizer of splitmix64.
 fn mix(value: u64) -> u64 {
     let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

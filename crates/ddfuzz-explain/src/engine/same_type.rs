@@ -1,5 +1,5 @@
-//! Mutants that read another variable of the same type: debug information says which variables are
-//! in registers, however far away they are used.
+//! Mutants that read another variable of the same type, which may be used far away: debug
+//! information says which variables are in registers.
 
 use iced_x86::Register;
 
@@ -10,7 +10,7 @@ use super::other_operands::{read_registers, with_register};
 use crate::dwarf::Function;
 use crate::types::TypeId;
 
-/// The general registers in which variables are.
+/// The general registers that may hold variables.
 const REGISTERS: [Register; 15] = [
     Register::RAX,
     Register::RCX,

@@ -1,6 +1,6 @@
-//! Runs in which only some executions of statements take place: each kept one is executed alone,
+//! Runs in which only some of the statement executions take place. Each of these is executed alone,
 //! from its first instruction to the next statement of its frame; the program counter skips the
-//! others. Control flow is explicit: no condition decides what is executed next.
+//! others. No condition decides what is executed next.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -18,8 +18,8 @@ use crate::slice::{CallTree, Slice, Stopped, find_slice};
 /// Largest number of events (executions of statements) of a run for which a critical slice is
 /// searched; for more, there is no search.
 pub const MOST_EVENTS: usize = 2000;
-/// After a run was stopped at this many statements and function entries, it runs to its end without
-/// further stops, and none of these is recorded.
+/// Largest number of stops of a run, at statements and function entries, that are recorded; after
+/// them, the run goes on to its end without a stop.
 const COUNTED: usize = 100_000;
 
 /// What the statements that a critical slice keeps have to reproduce: all output of the run,
@@ -76,9 +76,9 @@ impl Goal {
 }
 
 impl Engine {
-    /// Searches for the smallest part of the failing run's statement executions that reproduces
-    /// `goal`. Each test may take at most `limit`. Returns the part, or why there is none: too many
-    /// executions, or even all of them do not reproduce it.
+    /// Searches for a minimal part of the failing run's statement executions that reproduces
+    /// `goal`. Each test may take at most `limit`. Returns the part, or why there is none: there
+    /// are too many executions, or even all of them together do not reproduce `goal`.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -139,8 +139,8 @@ impl Engine {
         text.is_some_and(|text| text == "return" || text.starts_with("return "))
     }
 
-    /// Makes the failing run, which is stopped at each statement and at the function entries
-    /// `entries`. Returns these stops in order, and how the run ended.
+    /// Makes the failing run, and stops it at each statement and at the function entries `entries`.
+    /// Returns these stops in order, and how the run ended.
     fn stops(&mut self, entries: &BTreeSet<u64>) -> Result<(Vec<Stopped>, Ending), EngineError> {
         let mut run = self.start(Side::Failing)?;
         let all: Vec<u64> = self.statements.iter().chain(entries).copied().collect();
@@ -212,11 +212,10 @@ impl Engine {
         frame.cfa
     }
 
-    /// Runs a fork of the stopped program in which only those statement executions of the call tree
-    /// `tree` are executed for which `kept` is true, and returns how the fork ended. `None` where
-    /// it stops without an end, or does what cannot be followed, such as starting a thread.
-    /// `entries` are the addresses at which functions begin: the fork is stopped there to notice
-    /// calls.
+    /// Runs a fork of the stopped program that executes only the statement executions of the call
+    /// tree `tree` for which `kept` is true, and returns how the fork ended. `None` if it stops
+    /// without an end, or does something that ddfuzz cannot follow, such as starting a thread. The
+    /// fork is stopped at `entries`, the addresses at which functions begin, to notice calls.
     fn run_kept(
         &mut self,
         stand: &mut Stand,
@@ -241,12 +240,12 @@ impl Engine {
         })
     }
 
-    /// Executes, in the process `child`, those events (statement executions) of the frame with the
-    /// index `frame` of the call tree that the slice keeps (`kept`) or must always keep, and skips
-    /// the others. The functions that they call are executed in the same way. `cfa`: canonical
-    /// frame address of the frame, which tells its statements from those of inner calls. `entries`:
-    /// addresses at which functions begin, by which calls are noticed. Returns how the run ended,
-    /// or the registers where the frame is left.
+    /// Executes, in the process `child`, the events (statement executions) of one frame of the call
+    /// tree (its index is `frame`) that the slice keeps (`kept`) or must always keep, and skips the
+    /// others. Called functions are executed in the same way. `cfa` is the canonical frame address
+    /// of the frame, which tells its statements from those of inner calls. `entries` are the
+    /// addresses at which functions begin, to notice calls. Returns how the run ended, or the
+    /// registers after the last statement of the frame.
     fn frame(
         &mut self,
         child: &mut Process,
@@ -281,10 +280,10 @@ impl Engine {
         Ok(Left::Stopped(last))
     }
 
-    /// Executes one event (a statement with its calls) of the call tree `tree`, that with the index
-    /// `event`, in the process `child`; returns how it ended. In the called functions, only those
-    /// events are executed for which `kept` is true. `cfa` is the canonical frame address of the
-    /// event's frame, `entries` are the addresses of function entries.
+    /// Executes the event (a statement with its calls) with the index `event` of the call tree
+    /// `tree` in the process `child`; returns how it ended. In the called functions, only events
+    /// for which `kept` is true are executed. `cfa` is the canonical frame address of the event's
+    /// frame, `entries` are the addresses of function entries.
     fn event(
         &mut self,
         child: &mut Process,

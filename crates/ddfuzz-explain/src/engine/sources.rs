@@ -1,5 +1,5 @@
-//! Where a value came from, by the executed instructions: follows it back through registers to the
-//! memory from which it was read, or to the instruction that computed it. Pure.
+//! Where a value came from, by the executed instructions: follows the value back through registers
+//! to the memory from which it was read, or to the instruction that computed it. Pure.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +15,8 @@ const COMPUTED: usize = 2;
 /// had written, computed by one of them, or perhaps written by the call of a library's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// An instruction read the value from memory, where none of the executed ones had written it.
+    /// An instruction read the value from memory that none of the executed instructions had
+    /// written.
     Read {
         /// Index of the instruction that read the value.
         at: usize,
@@ -40,9 +41,9 @@ pub enum Source {
 }
 
 /// Finds where the value in the place `value`, which the instruction `at` uses, came from; `None`
-/// where the instructions before `at` do not show that. In memory it is followed back only to the
-/// start of the statement that reads it: `statement` returns the index of that start for an
-/// instruction.
+/// if the instructions before `at` do not show it. A value in memory is followed back only to the
+/// start of the statement that reads it: `statement` returns, for the index of an instruction, the
+/// index of the first instruction of its statement.
 pub fn source(
     executed: &[Executed],
     at: usize,
@@ -91,9 +92,9 @@ pub fn source(
 }
 
 /// Finds the last of the instructions `executed[range]` that writes the place `value`, and returns
-/// the reads of memory from which it computed what it wrote, in at most two further steps of
-/// computation. Of each read: index of the reading instruction, address and size in bytes.
-/// `statement` returns for an instruction the index at which its statement starts.
+/// the reads of memory on which the written value is based, directly or through at most two further
+/// computations: for each read, the index of the instruction, the address, and the size in bytes.
+/// `statement` returns, for the index of an instruction, where its statement starts.
 pub fn reads(
     executed: &[Executed],
     range: Range<usize>,
@@ -166,7 +167,7 @@ fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
 
 /// Returns the index of the last instruction in `range` that writes to `memory`; `Ok(None)` if
 /// there is none. `Err` has the index of a later call of a library's function that may have written
-/// there.
+/// to `memory`.
 fn written_in(
     executed: &[Executed],
     range: Range<usize>,
@@ -184,10 +185,10 @@ fn written_in(
     Ok(None)
 }
 
-/// Compares two recordings, and returns the jumps at which the runs part: the pair of a jump's
-/// indices in `failing` and in `passing`. The runs meet again at the next instruction and stack
-/// pointer that both have. The pairs are sorted by how many instructions lie in between, the
-/// longest way first.
+/// Compares two recordings, and returns the jumps at which the runs part: for each jump, its index
+/// in `failing` and its index in `passing`. The runs meet again at the next instruction that both
+/// execute with the same stack pointer. The pairs are sorted by the number of instructions between
+/// parting and meeting, the largest first.
 pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usize)> {
     let place = |it: &Executed| (it.pc(), it.registers[usize::from(STACK_POINTER)]);
     let mut found = Vec::new();
@@ -227,11 +228,11 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
         .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
 }
 
-/// Finds the first round of a loop that counts: `by` is the index of an instruction that adds a
-/// constant to a register. Returns the index in `executed` at which the first round executes this
-/// instruction, and the values with which the loop's condition compares the counter, since the
-/// final count depends on them; each comes with the index of the comparison. If `by` does not count
-/// in a loop, returns `by` and no values.
+/// Finds the first round of a counting loop: `by` is the index of an instruction that adds a
+/// constant to a register, the counter. Returns the index in `executed` at which the first round
+/// executes this instruction, and the values with which the loop's condition compares the counter,
+/// since the final count depends on them; each comes with the index of the comparison. If `by` does
+/// not count in a loop, returns `by` and no values.
 pub fn rounds(executed: &[Executed], by: usize) -> (usize, Vec<(usize, Value)>) {
     let Some(counter) = executed[by].counter().map(Value::Register) else {
         return (by, Vec::new());

@@ -1,6 +1,6 @@
-//! Which statements runs of other inputs execute, and how well that tells runs that fail from others
-//! (Abreu, Zoeteweij and van Gemund, *An Evaluation of Similarity Coefficients for Software Fault
-//! Localization*, PRDC 2006).
+//! Which statements the program executes on other inputs, and how well this tells runs that fail
+//! from others (Abreu, Zoeteweij and van Gemund, *An Evaluation of Similarity Coefficients for
+//! Software Fault Localization*, PRDC 2006).
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ pub(super) const ENOUGH: usize = 3;
 pub(super) struct Executions {
     /// How often the failing run executes the statement, as far as its points were recorded.
     pub times: usize,
-    /// Number of failing runs that execute the statement, and of all failing runs.
+    /// Number of failing runs that execute the statement, and number of all failing runs.
     pub failing: (usize, usize),
     /// Number of runs without failure that execute the statement.
     pub passing: usize,
@@ -53,9 +53,9 @@ pub(crate) struct Telling {
     pub statement: u64,
     /// Number of runs that fail: all of them execute the statement.
     pub failing: usize,
-    /// Number of other runs that execute it.
+    /// Number of runs without failure that execute the statement.
     pub passing: usize,
-    /// Number of other runs.
+    /// Number of all runs without failure.
     pub others: usize,
 }
 
@@ -63,20 +63,20 @@ pub(crate) struct Telling {
 pub(crate) struct OtherInputs<'a> {
     /// The inputs; the first one is the passing input.
     pub all: &'a [SimilarInput],
-    /// Number of inputs, the first ones, of which the executed statements are recorded; the others
-    /// are for the most telling mutants.
+    /// Number of inputs, from the first one, for which the executed statements are recorded; the
+    /// other inputs are only for the most telling mutants.
     pub first: usize,
     /// The pattern that the output of failing runs matches; `None` where they fail otherwise.
     pub wrong: Option<&'a Regex>,
 }
 
 impl OtherInputs<'_> {
-    /// Returns whether the program fails on the input with the index `at`, by a run that ended as
-    /// `end` says. `averts`: the run did not end as the failing run does. Without the pattern
-    /// `wrong`, the program fails unless `averts`. With a pattern, it fails if `averts` is false
-    /// and the output matches, and it does not fail if `averts` is true. `None` where that cannot
-    /// be told: the run ended as the failing one but its output does not match, or `averts` is true
-    /// for an input made of the failing one, whose output may be wrong in another way.
+    /// Returns whether the program fails on the input with the index `at`, where its run ended as
+    /// `end` says. `averts` is true if the run did not end as the failing run does. Without the
+    /// pattern `wrong`, the program fails unless `averts`. With a pattern, it fails if `averts` is
+    /// false and the output matches, and it does not fail if `averts` is true. `None` if that
+    /// cannot be told: the run ended as the failing run but its output does not match, or `averts`
+    /// is true for an input made of the failing one, whose output may be wrong in another way.
     pub fn fails(&self, at: usize, end: &MutantEnd, averts: bool) -> Option<bool> {
         match (self.wrong, averts) {
             (None, _) => Some(!averts),
@@ -103,15 +103,15 @@ pub(super) struct Spectrum {
 }
 
 impl Spectrum {
-    /// Returns which runs execute a statement; `None` for one that the failing run does not execute.
+    /// Returns which runs execute a statement; `None` if the failing run does not execute it.
     pub fn of(&self, statement: u64) -> Option<Executions> {
         self.statements.get(&statement).copied()
     }
 
-    /// Returns the statement that best separates runs that fail from others: all runs that fail
-    /// execute it, and the fewest of the others, at most a quarter. Of equally good ones, it is the
-    /// first in `points`, those of the failing run. `None` where there is none, or too few runs to
-    /// tell.
+    /// Returns the statement that best separates runs that fail from others: all failing runs
+    /// execute it, and the fewest of the others, at most a quarter. If several are equally good,
+    /// returns the first of them in `points`, the points of the failing run. `None` if there is no
+    /// such statement, or if there are too few runs to tell.
     pub fn telling(&self, points: &[Point]) -> Option<Telling> {
         let others = self.runs.iter().filter(|it| !it.fails).count();
         if others < ENOUGH || self.runs.len() - others < ENOUGH {
@@ -130,7 +130,7 @@ impl Spectrum {
     }
 
     /// Counts how many failing runs, and how many others, execute each statement of the failing run
-    /// that is explained; this run counts as one.
+    /// that is explained, which counts as one of the failing runs.
     fn count(&mut self) {
         let all = 1 + self.runs.iter().filter(|it| it.fails).count();
         for it in self.statements.values_mut() {
@@ -150,9 +150,9 @@ impl Spectrum {
     }
 
     /// Chooses at most [`CHOSEN`] inputs, and returns their numbers. They are chosen one by one,
-    /// until failing runs execute each of `statements` at least [`ENOUGH`] times, and passing runs
-    /// do so, too, or no input is left that helps. Input 0 is always first; then always the input
-    /// whose run executes most statements that are not executed often enough yet.
+    /// until [`ENOUGH`] failing and [`ENOUGH`] other runs execute each of `statements`, or no
+    /// further input helps. Input 0 is always first; after it, always the input is taken whose run
+    /// executes most of the statements that are not executed often enough yet.
     pub fn chosen(&self, statements: &HashSet<u64>) -> Vec<usize> {
         let mut missing: HashMap<(bool, u64), usize> = HashMap::new();
         let mut left: Vec<&Covered> = self.runs.iter().collect();
@@ -186,9 +186,9 @@ impl Spectrum {
 impl Engine {
     /// Finds which statements of the failing run, whose points are in `trace`, the program also
     /// executes on the inputs `others`, and counts how often the failing run executes each. Begins
-    /// no run of an input when an eighth of the time that was left is used up. `first` is the point
-    /// at which each run is forked, `limit` the time limit of a run; `averts` is true for the end
-    /// of a run that does not fail.
+    /// no more runs when an eighth of the remaining time is used up. `first` is the point at which
+    /// each run is forked, `limit` the time limit of a run; `averts` tells from the end of a run
+    /// whether it did not fail.
     pub(super) fn spectrum(
         &mut self,
         trace: &Trace,
@@ -228,8 +228,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns those of the addresses `places` that a fork of the stopped run executes, and how the
-    /// fork ends; `None` where it did what cannot be followed.
+    /// Returns the addresses among `places` that a fork of the stopped run executes, and how the
+    /// fork ends; `None` if the fork did something that ddfuzz cannot follow.
     pub(super) fn executed(
         &mut self,
         stand: &mut Stand,

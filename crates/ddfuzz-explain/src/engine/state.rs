@@ -1,4 +1,4 @@
-//! The memory graph of a stopped process: its frames, the places of its variables, its valid
+//! The memory graph of a stopped process: its frames, the places of its variables, and its valid
 //! memory.
 
 use std::collections::{BTreeMap, HashMap};
@@ -133,7 +133,8 @@ impl Modules {
     }
 }
 
-/// Registers that may hold values of the program between two statements: DWARF numbers and names.
+/// Registers that may hold values of the program between two statements, by DWARF number, with
+/// their names.
 const NAMES: [(u16, &str); 14] = [
     (0, "rax"),
     (1, "rdx"),
@@ -161,7 +162,7 @@ pub struct Reading<'a> {
     pub info: &'a mut DebugInfo,
     /// Difference between addresses in the process and in the program's file.
     pub bias: u64,
-    /// Whether only registers and words are read, no variables.
+    /// Whether only registers and words are read, and no variables.
     pub is_raw: bool,
     /// Address ranges of the program's arguments: the array `argv`, and each text.
     pub arguments: &'a [Area],
@@ -240,8 +241,8 @@ impl Reading<'_> {
         place.is_some_and(|(file, _)| is_library_file(file))
     }
 
-    /// Returns where a variable of the innermost frame is (memory or register), and its 8 bytes
-    /// there; `None` where the variable has no place that could be changed.
+    /// Returns the place (memory or register) of a variable of the innermost frame, and the 8 bytes
+    /// at this place; `None` if the variable has no place that could be changed.
     pub fn value(
         &self,
         frames: &[Frame],
@@ -266,9 +267,9 @@ impl Reading<'_> {
         found.map(|place| (place, value))
     }
 
-    /// Calls `found` for each variable that is in scope in the frame with the index `index`. The
-    /// argument is the variable with its place; `Some(None)` if the variable has a value, but no
-    /// place that could be changed; `None` if its value is unknown.
+    /// Calls `found` for each variable that is in scope in the frame with the index `index`, with
+    /// the variable and its place; with `Some(None)` if the variable has a value, but no place that
+    /// could be changed; and with `None` if its value is unknown.
     fn locals(
         &self,
         frames: &[Frame],
@@ -357,9 +358,9 @@ impl Reading<'_> {
         found
     }
 
-    /// Returns the places that are compared if no variables are read, each with a name: the
-    /// registers and words of [`undescribed`](Reading::undescribed), where a word is named by its
-    /// position in a stack frame, and the words of the program's data segments.
+    /// Returns the places that are compared when no variables are read, each with a name: the
+    /// registers and words of [`undescribed`](Reading::undescribed), with words named by their
+    /// positions in a stack frame, and the words of the program's data segments.
     fn raw(
         &self,
         frames: &[Frame],
@@ -449,9 +450,9 @@ fn global(declared: &Declared, address: u64) -> Variable {
 }
 
 /// Returns the place (register or memory) at which a variable of `frame` can be changed. `found` is
-/// the place by the debug information. If this is a register that a called function has saved, the
-/// variable is at the place in memory where it was saved. `None` for a variable without a place,
-/// and if its register was overwritten.
+/// its place as the debug information says it. If this is a register that a called function has
+/// saved, the variable is where the register was saved in memory. `None` if the variable has no
+/// place, or if its register was overwritten.
 fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     match found {
         Found::Memory(address) => Some(Place::Memory(address)),
@@ -466,7 +467,7 @@ fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     }
 }
 
-/// The frame of a stopped process in which a DWARF expression is evaluated.
+/// A frame of a stopped process, for the evaluation of DWARF expressions in it.
 struct InFrame<'a> {
     reading: &'a Reading<'a>,
     frames: &'a [Frame],

@@ -1,5 +1,5 @@
-//! Tests conditions near a failure: does the failing run end well when one is decided the other
-//! way?
+//! Tests conditions near a failure: does the run not fail any more when one of them is decided the
+//! other way?
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -17,8 +17,8 @@ const NEAREST: usize = 4;
 /// Maximum number of runs of the failing input that the search for a condition makes; in each, one
 /// condition is decided the other way.
 const TRIED: usize = 24;
-/// Largest number of conditions that are found to avert the failure when they are decided the other
-/// way; at most one of them led to the same statement.
+/// Largest number of conditions that a search returns; no two of them were tried for the same
+/// statement.
 const FOUND: usize = 3;
 /// The search for conditions that avert the failure ends when this many runs, each with one
 /// condition decided the other way, have exceeded their time limit.
@@ -37,7 +37,7 @@ impl Engine {
     /// Finds conditions that avert the failure when they are decided the other way. Tries those
     /// that led to the failing statement, and to the statements that made the failing value
     /// (`history`), in runs of at most `limit`; `points` are the points (statement executions) of
-    /// the failing run, and `averts` tells of the end of a run whether the failure is gone. Of
+    /// the failing run, and `averts` tells from the end of a run whether it did not fail. Of
     /// conditions without which the failing statement is not even reached, at most one is returned.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Finds where the value came from that the recorded jump with the index `at` tests, in the run
+    /// Finds the origin of the value that the recorded jump with the index `at` tests, in the run
     /// with these `points`; `None` where that is not known.
     fn compared_by(
         &mut self,

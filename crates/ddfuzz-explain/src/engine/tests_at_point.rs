@@ -50,9 +50,9 @@ impl Stand {
 }
 
 impl Criterion {
-    /// Returns the criterion by which other runs count as failing, if the failure is an exit with
-    /// this status: they exit with it and with the same stack as `failing`, or with the same output
-    /// where that stack shows nothing of the program.
+    /// Returns the criterion that tells which runs fail, if the failure is an exit with this
+    /// status: those that exit with it and with the same stack as `failing` or, if none of the
+    /// program's functions is on that stack, with the same output.
     pub fn exit(engine: &Engine, status: i32, failing: &Ending) -> Criterion {
         let is_own = |pc: &u64| {
             let code = pc.wrapping_sub(engine.bias);
@@ -65,8 +65,8 @@ impl Criterion {
         Criterion::Exit(status, same)
     }
 
-    /// Returns the outcome of a run by its end `ending`: FAIL if it fails as the failing run does,
-    /// PASS if status and output are those of the end `passing`, else UNRESOLVED.
+    /// Returns the outcome of a run that ended as `ending` says: FAIL if it fails as the failing
+    /// run does, PASS if its status and output are those of the end `passing`, else UNRESOLVED.
     pub fn judge(&self, ending: &Ending, passing: &Ending) -> Outcome {
         if self.fails(ending) {
             return Outcome::Fail;
@@ -77,7 +77,7 @@ impl Criterion {
         }
     }
 
-    /// Returns true if a run with this end fails as the failing run does.
+    /// Returns true if a run that ended as `ending` says fails as the failing run does.
     pub fn fails(&self, ending: &Ending) -> bool {
         match self {
             Criterion::Crash(key) => ending
@@ -180,7 +180,7 @@ impl Engine {
 
     /// Forks the stopped run, applies the plan (changes) of a test to the fork, and lets it run on
     /// to its end. Returns this end; `None` if the changes could not be applied, or the fork did
-    /// what cannot be followed.
+    /// something that ddfuzz cannot follow.
     ///
     /// # Errors
     /// When forking or tracing fails.
@@ -190,7 +190,7 @@ impl Engine {
 
     /// Makes a test like [`go_on`](Engine::go_on), and adds the states in which the fork passes the
     /// statements `stops` to `read`, each with the index of its stop. A stop is the address of a
-    /// statement, with the number of the arrival there, counted from the fork on.
+    /// statement, with the number of arrivals at it, counted from the fork on.
     ///
     /// # Errors
     /// When forking or tracing fails.
@@ -218,8 +218,8 @@ impl Engine {
     }
 
     /// Forks the run, lets `act` work with the fork, kills the fork, and returns the result of
-    /// `act`. `None` where the fork did what cannot be followed, such as starting a thread; that is
-    /// no error.
+    /// `act`; `None` (not an error) if the fork did something that ddfuzz cannot follow, such as
+    /// starting a thread.
     pub(crate) fn in_new_fork<T>(
         &mut self,
         stand: &mut Stand,

@@ -17,7 +17,7 @@ const MOST_STOPS: usize = 20_000;
 /// Number of bytes below the stack pointer that a function may use.
 const RED_ZONE: u64 = 128;
 
-/// The event with which the life of some memory begins: before it, what was in the memory means
+/// The event with which the life of some memory begins: the content that it had before means
 /// nothing.
 #[derive(Clone, Copy)]
 enum Begins {
@@ -36,7 +36,7 @@ struct Pending {
     is_set: bool,
 }
 
-/// What a run has shown so far about the memory of which it is asked whether anything has set it.
+/// What a run has shown so far about the memory in question: whether anything has set it.
 #[derive(Default)]
 struct Life {
     pending: Vec<Pending>,
@@ -49,7 +49,8 @@ impl Engine {
     /// Finds out whether memory (address and size) has not been set when the failing run arrives at
     /// the point `to`. If so, returns the calls that led to the allocation of its heap block, or to
     /// the function whose local variable it is: their addresses in the program's own code,
-    /// innermost first. `None` if something has set any byte of it, or that is not known.
+    /// innermost first. `None` if something has set any byte of the memory, or if that is not
+    /// known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -113,9 +114,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns the event with which the memory at `address` begins its life, as it is used at the
-    /// point `to` of the failing run: an allocation, or the call of a function with this local
-    /// variable. `None` for a global variable, and where that is not known.
+    /// Returns the event with which the memory at `address`, which is used at the point `to` of the
+    /// failing run, began its life: an allocation, or the call of the function whose local variable
+    /// it is. `None` for a global variable, and where that is not known.
     fn life_of(&mut self, address: u64, to: Point) -> Result<Option<Begins>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, to)?;
@@ -141,11 +142,10 @@ impl Engine {
         }))
     }
 
-    /// Updates `life`, the record of whether memory at `address` was set since it came into being,
-    /// at a breakpoint at which `run` is stopped. Memory comes into being as `begins` says: as a
-    /// local variable, at a call of its function, which is recorded; or as a part of a heap block.
-    /// At one of the allocating functions `allocators`, the call is recorded, since it may return
-    /// that block.
+    /// Updates `life`, which says whether the memory at `address` was set since its life began,
+    /// when `run` is stopped at a breakpoint. As `begins` says, the memory is a local variable,
+    /// whose life begins when its function is called, or a part of a heap block. A call of one of
+    /// the allocating functions `allocators` is recorded, since it may return this block.
     fn record_stop(
         &mut self,
         run: &mut Run,
@@ -194,7 +194,7 @@ impl Engine {
 }
 
 /// Returns true if the system call at which `run` is stopped may write to the `size` bytes at
-/// `address`: it reads a file into a buffer that has some of them, or it is a call with several
+/// `address`: it reads a file into a buffer that overlaps them, or it is a call with several
 /// buffers, which are not looked at.
 fn reads_into(run: &Run, address: u64, size: u64) -> Result<bool, EngineError> {
     let registers = run.process.registers()?;

@@ -20,15 +20,15 @@ pub struct Watchdog {
 #[derive(Default)]
 struct Armed {
     next: Option<Deadline>,
-    /// Whether the current process was killed because its time was over.
+    /// Whether the last process with a time limit was killed because its time was over.
     fired: bool,
     closed: bool,
-    /// When the thread wakes by itself for its next check; `None` before the first one.
+    /// When the thread wakes by itself for its next check; `None` before the first check.
     wakes: Option<Instant>,
 }
 
-/// Time limit of a process. It is killed when it has used the CPU time `cpu`; when it sleeps or
-/// waits after the wall time `wall`; and after 40 times `wall` in any case.
+/// Time limit of a process. The process is killed when it has used the CPU time `cpu`; when it
+/// sleeps or waits after the wall time `wall`; and after 40 times `wall` in any case.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit {
     /// Maximum CPU time of the process and its descendants.
@@ -111,8 +111,7 @@ impl Allowance {
     }
 
     /// Returns an allowance that starts now, for a part of an explanation whose CPU time is
-    /// `budget`. `parts` are two divisors: the part may take `budget` divided by the first of CPU
-    /// time, and [`BUSY`] times `budget` divided by the second of wall time.
+    /// `budget`: the CPU time `budget / cpu`, and the wall time `budget * BUSY / wall`.
     pub fn share(budget: Duration, (cpu, wall): (u32, u32)) -> Allowance {
         Allowance::new(budget / cpu, Instant::now() + budget * BUSY / wall)
     }
@@ -124,7 +123,7 @@ impl Allowance {
         Allowance { cpu, ..self }
     }
 
-    /// Returns a time limit that is over as soon as this one or `other` is.
+    /// Returns an allowance that is over as soon as this one or `other` is over.
     pub fn and(self, other: Allowance) -> Allowance {
         Allowance {
             cpu: self.cpu.min(other.cpu),
@@ -144,14 +143,14 @@ impl Allowance {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }
 
-    /// Returns a time limit of a part of what is left of this one: the CPU time and the wall time
-    /// that are left, each divided by `divisor`.
+    /// Returns an allowance for a part of the remaining time: the CPU time and the wall time that
+    /// remain of this allowance, each divided by `divisor`.
     pub fn part(&self, divisor: u32) -> Allowance {
         self.parts(1, divisor)
     }
 
-    /// Returns an allowance (limit on CPU and wall time, from now on) of the time that is left of
-    /// this one without one part in `divisor`: 3/4 of that time if `divisor` is 4.
+    /// Returns an allowance for the remaining time without one part in `divisor`: 3/4 of the CPU
+    /// time and wall time that remain of this allowance if `divisor` is 4.
     pub fn but(&self, divisor: u32) -> Allowance {
         self.parts(divisor - 1, divisor)
     }
@@ -176,8 +175,8 @@ struct Deadline {
     latest: Instant,
 }
 
-/// CPU time by which a process may exceed what is left of the CPU time of the whole explanation,
-/// because the kernel's counts of CPU time are not exact.
+/// CPU time by which a process may exceed the remaining CPU time of the whole explanation, because
+/// the kernel's counts of CPU time are not exact.
 const INEXACT: Duration = Duration::from_millis(20);
 
 /// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.
@@ -220,14 +219,14 @@ impl Deadline {
     }
 }
 
-/// A time limit that a process has at present; dropping this value ends the limit.
+/// The time limit of the current process; dropping this value ends the limit.
 pub struct Limit {
     watchdog: Watchdog,
 }
 
 impl Watchdog {
-    /// Starts the thread that kills processes which take too long; when `whole` is over it kills
-    /// the current one in any case.
+    /// Starts the thread that kills processes which take too long. When the time `whole` is over,
+    /// it kills the current process in any case.
     ///
     /// # Errors
     /// When no thread can be started.

@@ -1,5 +1,5 @@
-//! Mutants in which a place of one or two bytes keeps a number that it has no room for: what is
-//! stored there is read again as it was before it was cut.
+//! Mutants in which a place of one or two bytes keeps numbers that do not fit into it: where the
+//! program reads the place, it gets the whole number that was stored.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,24 +14,26 @@ use super::process::{Process, by_number, register_mut};
 use super::tests_at_point::Stand;
 use super::{Engine, EngineError};
 
-/// Largest number of stops of a mutant's run at the instructions that store or read its place; more
-/// count as a timeout.
+/// Largest number of stops of a mutant's run at the instructions that store or read its place; a
+/// run with more stops counts as a timeout.
 pub(super) const STOPS: usize = 20_000;
-/// Largest number of executions of a store that are looked at for a number that has no room.
+/// Largest number of executions of a store that are observed, to see whether the number that it
+/// stores fits.
 const OBSERVED: usize = 1_000;
-/// Largest number of such mutants.
+/// Largest number of mutants that are made in which a place keeps numbers that do not fit.
 const MUTANTS: usize = 8;
-/// Largest distance, in instructions, from a store back to the one that set the stored register,
-/// and on both sides to a shift that takes a number apart.
+/// Largest distance, in instructions, from a store back to the instruction that set the stored
+/// register, and from the store, in both directions, to a shift that takes a number apart.
 const NEARBY: usize = 12;
 
-/// The bits of the flags register that a comparison sets: carry, parity, auxiliary, zero, sign and
-/// overflow; and those of them that tell that the first number is smaller.
+/// Bits of the flags register that a comparison sets: carry, parity, auxiliary, zero, sign and
+/// overflow. `SMALLER` has those that tell that the first number is smaller.
 const COMPARED: u64 = 0x8d5;
 const SMALLER: u64 = 0x81;
 
-/// How instructions address a place in memory: the function if they do it by its frame, whether by
-/// an index, by which distance or fixed address, and its size in bytes.
+/// How instructions address a place in memory: the start of the function if the place is in its
+/// frame, whether there is an index, the displacement or fixed address, and the place's size in
+/// bytes.
 type Key = (Option<u64>, bool, u64, usize);
 
 /// The instructions that store and read one place in memory, of one or two bytes.
@@ -39,25 +41,26 @@ type Key = (Option<u64>, bool, u64, usize);
 pub(crate) struct Wide {
     /// Size of the place in bytes.
     size: usize,
-    /// The instructions that store a register there or add to what is there.
+    /// Instructions that store a register in the place, or add to the number in it.
     stores: Vec<Instruction>,
-    /// The instructions that read it with or without its sign, or compare it.
+    /// Instructions that read the place, with or without a sign, or compare it.
     reads: Vec<Instruction>,
-    /// The instructions that take the lower bytes of a register, in functions that read the place:
-    /// they may cut what was read.
+    /// Instructions that take the lower bytes of a register, in functions that read the place: they
+    /// may cut the number that was read.
     cuts: Vec<Instruction>,
 }
 
-/// The numbers that a mutant's places had no room for.
+/// The numbers that do not fit into the places where a mutant's run has stored them.
 #[derive(Default)]
 pub(super) struct Kept {
-    /// The numbers that are there now, by address.
+    /// Numbers that the places have at present, by address of the place.
     places: HashMap<u64, i64>,
-    /// All that were there, which may be in registers.
+    /// All numbers that the places have ever had; registers may still hold them.
     numbers: HashSet<i64>,
 }
 
-/// Returns the memory that the operand `at` of an instruction accesses.
+/// Returns the address of the memory that the operand `at` of an instruction accesses; `None` if it
+/// accesses none.
 fn address(it: &Instruction, at: u32, registers: &user_regs_struct) -> Option<u64> {
     let registers = by_number(registers);
     it.virtual_address(at, 0, |register, _, _| match register {
@@ -98,7 +101,8 @@ fn is_cut(it: &Instruction) -> bool {
 }
 
 impl Code {
-    /// Returns how the instruction addresses a place of one or two bytes; `None` for others.
+    /// Returns how the instruction addresses a place of one or two bytes; `None` if it addresses no
+    /// such place.
     fn key(&self, it: &Instruction) -> Option<Key> {
         let size = it.memory_size().size();
         if !matches!(size, 1 | 2) {
@@ -112,8 +116,8 @@ impl Code {
         Some((function, is_indexed, it.memory_displacement64(), size))
     }
 
-    /// Returns true if the register that the store with the index `at` stores was set as a whole
-    /// shortly before, and no number is taken apart by shifts there.
+    /// Returns true if the whole register that the store with the index `at` stores was set shortly
+    /// before, and no shift nearby takes a number apart.
     fn stores_number(&self, at: usize) -> bool {
         let near = at.saturating_sub(NEARBY)..self.all.len().min(at + NEARBY);
         let shifts = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Ror, Mnemonic::Rol];
@@ -143,7 +147,7 @@ impl Wide {
         }
     }
 
-    /// Returns true if a number has room in the place, for all that read it.
+    /// Returns true if a number fits into the place, as all instructions that read it take it.
     fn has_room(&self, number: i64) -> bool {
         let half = 1 << (8 * self.size - 1);
         let reads = |how| self.reads.iter().any(|it| it.mnemonic() == how);
@@ -153,9 +157,9 @@ impl Wide {
         (from..to).contains(&number)
     }
 
-    /// Returns the number that the store `it`, the next instruction of the process, would leave in
-    /// a place with room for it, and the address of the place. `kept` has the numbers that others
-    /// had no room for.
+    /// Returns the address of the place to which `it`, the next instruction of the process, stores,
+    /// and the number that the place would have afterwards if all numbers fitted. `kept` has the
+    /// numbers that did not fit so far. `None` if the number is not known.
     fn stored(
         &self,
         it: &Instruction,
@@ -174,8 +178,9 @@ impl Wide {
         Some((at, if is_added { before + by } else { before - by }))
     }
 
-    /// Returns the number in the place at `at`: what it had no room for, unless something else was
-    /// written there since.
+    /// Returns the number in the place at the address `at`: the whole number, if one that does not
+    /// fit was stored there and nothing else was written since. `None` if the memory cannot be
+    /// read.
     fn read(&self, at: u64, process: &mut Process, kept: &Kept) -> Option<i64> {
         let mut word = [0; 8];
         let bytes = process.bytes(at, self.size);
@@ -195,24 +200,26 @@ impl Wide {
         Some(wide.copied().unwrap_or(own))
     }
 
-    /// Returns the addresses of all instructions that store or read the place.
+    /// Returns the addresses of all instructions that store or read the place, or may cut its
+    /// number.
     pub(super) fn places(&self) -> impl Iterator<Item = u64> {
         let all = self.stores.iter().chain(&self.reads).chain(&self.cuts);
         all.map(Instruction::ip)
     }
 
-    /// Returns the address of the first store.
+    /// Returns the address of the first instruction that stores to the place; 0 if there is none.
     pub(super) fn first(&self) -> u64 {
         self.stores.first().map_or(0, Instruction::ip)
     }
 
-    /// Returns what the mutant does instead, as the end of a sentence.
+    /// Returns in words what the mutant does, as the end of a sentence: `with a number that is not
+    /// cut to 8 bits`.
     pub(super) fn words(&self) -> String {
         format!("with a number that is not cut to {} bits", 8 * self.size)
     }
 
-    /// Returns the number, one without room, that the instruction `it`, the next one of the process,
-    /// reads from the place or has in a register; `None` where there is none.
+    /// Returns the number that `it`, the next instruction of the process, reads from the place or
+    /// has in a register, if the number did not fit into the place; `None` otherwise.
     fn wide(
         &self,
         it: &Instruction,
@@ -231,8 +238,8 @@ impl Wide {
         is_known.then(|| self.read(at, process, kept))?
     }
 
-    /// Executes the instruction at which the process has stopped with these registers, one that
-    /// stores or reads the place: as if there were room for all numbers.
+    /// Executes the instruction at which the process has stopped with these registers, which stores
+    /// or reads the place or may cut its number, as if all numbers fitted into the place.
     pub(super) fn step(
         &self,
         process: &mut Process,
@@ -277,7 +284,7 @@ impl Wide {
     }
 }
 
-/// Returns the places of one or two bytes that some code stores and reads.
+/// Returns the places of one or two bytes that the code `all` stores and reads.
 pub(super) fn places<'a>(all: impl Iterator<Item = &'a Code>) -> Vec<Wide> {
     let mut found: HashMap<Key, Wide> = HashMap::new();
     for code in all {
@@ -309,9 +316,9 @@ pub(super) fn places<'a>(all: impl Iterator<Item = &'a Code>) -> Vec<Wide> {
 }
 
 impl Engine {
-    /// Returns the mutants in which a place of one or two bytes keeps a number that the failing run
-    /// stores there and that it has no room for. `all` are the places in the code that the run
-    /// executes, `stand` a stop of the run from which forks are made.
+    /// Returns the mutants in which a place of one or two bytes keeps numbers that do not fit into
+    /// it, for places in which the failing run stores such a number. `all` are the places that the
+    /// executed code uses, `stand` is the stopped run from which forks are made.
     pub(super) fn wide_mutants(
         &mut self,
         stand: &mut Stand,

@@ -30,8 +30,8 @@ pub struct Writer {
     /// Whether the write was part of a statement of the program, of a function of a library that
     /// it called, or of a system call.
     pub by: By,
-    /// The run that makes the write. If only the passing run makes it, the failing run fails by the
-    /// value from before.
+    /// The run that makes the write. If only the passing run makes it, the failing run fails
+    /// because it keeps the value from before.
     pub side: Side,
     /// Addresses of the write and of the calls in the program's own code that led to it, innermost
     /// first; empty where the write itself was not seen.
@@ -52,7 +52,7 @@ pub struct Watched {
 }
 
 /// The last writes of a run to the memory that the engine watches: the last of all, and the last
-/// that changed the value there.
+/// that changed the value of this memory.
 #[derive(Default)]
 pub(super) struct LastWrites {
     /// The last write that changed the value of the watched memory.
@@ -66,7 +66,8 @@ pub(super) struct LastWrites {
 pub struct LastWrite {
     /// The code that made the write, and the run in which it was made.
     pub writer: Writer,
-    /// Number of writes of the run to the memory that the processor has seen, this one included.
+    /// Number of writes of the run to the watched memory that the processor has noticed, up to and
+    /// including this one.
     pub(super) nth: u64,
 }
 
@@ -77,8 +78,8 @@ pub enum By {
     Program,
     /// This function of a library made the write.
     Library(String),
-    /// The kernel made the write, in a system call that reads the input. Or a function of the C
-    /// library that reads a file made it, while the process had nothing but the input open for
+    /// The kernel made the write, in a system call that reads the input; or a function of the C
+    /// library that reads files made it, while the process had no file but the input open for
     /// reading.
     Input,
     /// The kernel made the write, in a system call that does not read the input.
@@ -114,8 +115,8 @@ const READERS: [&str; 24] = [
 ];
 
 impl Writer {
-    /// Returns true if the write put bytes of the input into memory, such as by `read`, so that no
-    /// code of the program made them.
+    /// Returns true if the write put bytes of the input into memory, as `read` does, so that no
+    /// code of the program made these bytes.
     pub fn is_input(&self) -> bool {
         self.by == By::Input
     }
@@ -124,9 +125,9 @@ impl Writer {
 impl Engine {
     /// Finds what last wrote to the memory `watched` before the run `side` arrives at the point
     /// `to`: the last write that changed the value or, if none did, the last one of all; `None` if
-    /// nothing wrote there. Watches from the beginning of the run or, if `from` is given, from the
-    /// point in it; the number in `from` is how often the run has reached the statement of `to` up
-    /// to there.
+    /// nothing wrote to it. Watches from the beginning of the run or, if `from` is given, from the
+    /// point in `from`, which also says how often the run has reached the statement of `to` up to
+    /// this point.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -239,9 +240,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns true if the watched memory is now a part of the frame of its variable, and for a
-    /// variable without a frame. Returns false if it belongs to the frame of another call, such as
-    /// a function called before or from there: what that call writes is no write of the variable.
+    /// Returns true if the watched memory is now a part of the frame of its variable, or if the
+    /// variable has no frame. Returns false if the memory now belongs to the frame of another call,
+    /// whose writes do not set the variable.
     fn is_of_frame(
         &mut self,
         process: &mut super::process::Process,
@@ -259,9 +260,8 @@ impl Engine {
     }
 
     /// Describes the write to `address` that the program has just made or, if `by_kernel` is set,
-    /// the kernel: from which instruction or call in the program's own code it came (the innermost
-    /// one there is), and by which calls that was reached. `None` where no frame is in the
-    /// program's own code.
+    /// the kernel: the innermost instruction or call in the program's own code from which the write
+    /// came, and the calls that led to it. `None` if no frame is in the program's own code.
     pub(super) fn describe(
         &mut self,
         process: &mut super::process::Process,
@@ -439,7 +439,7 @@ fn is_readable(facts: &std::fs::Metadata, details: &str) -> bool {
     flags.is_none_or(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY)
 }
 
-/// Sets the processor's watchpoints to some memory.
+/// Sets the processor's watchpoints to the memory `watched`, as far as they suffice.
 ///
 /// # Errors
 /// [`Unsupported::Unwatchable`] for memory that no process can have.

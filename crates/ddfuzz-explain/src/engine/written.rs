@@ -1,6 +1,6 @@
-//! What a process writes to files, seen at the system calls by which it writes. A filter in the
-//! kernel (seccomp) lets the process stop at these only: most others, such as those that read or
-//! get memory, would stop it for nothing.
+//! What a process writes to files, seen at the system calls that write. With a filter in the kernel
+//! (seccomp), the process stops only at these; most other calls, such as those that read or get
+//! memory, would stop it for nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +35,7 @@ const WRITING: [i64; 14] = [
     libc::SYS_io_uring_enter,
 ];
 
-/// Returns the filter by which the kernel stops a traced process at the system calls [`WRITING`],
+/// Returns the filter with which the kernel stops a traced process at the system calls [`WRITING`],
 /// as the bytes of its instructions.
 fn filter() -> Vec<u8> {
     let number = offset_of!(libc::seccomp_data, nr) as u32;
@@ -57,9 +57,9 @@ fn filter() -> Vec<u8> {
 
 impl Process {
     /// Gives the process, and the forks that are made of it later, a filter of system calls
-    /// (seccomp): the bytes of its instructions, of which each has eight. Those for which the filter
-    /// says so stop with `PTRACE_EVENT_SECCOMP`. `instruction` is the address of a `syscall`
-    /// instruction. Returns false, and changes nothing, if the kernel refuses it.
+    /// (seccomp): `filter` has the bytes of its instructions, 8 for each. System calls that the
+    /// filter selects stop the process with `PTRACE_EVENT_SECCOMP`. `instruction` is the address of
+    /// a `syscall` instruction. Returns false, and sets no filter, if the kernel refuses it.
     ///
     /// # Errors
     /// When the process is gone.
@@ -100,8 +100,9 @@ impl Engine {
     }
 }
 
-/// Adds to `written` what a process has written by the system call from which it returns. Sets it
-/// to `None` if that cannot be read: what the process writes is then unknown.
+/// Adds to `written` what a process has written by the system call from which it returns. Sets
+/// `written` to `None` if the written bytes cannot be read: what the process writes is then
+/// unknown.
 pub(super) fn add_written(
     written: &mut Option<BTreeMap<u64, Vec<u8>>>,
     process: &mut Process,
@@ -154,7 +155,7 @@ pub(super) fn add_written(
 mod tests {
     use super::*;
 
-    /// What the filter says of a system call.
+    /// Returns the action of the filter for the system call `number`.
     fn action(number: i64) -> u32 {
         let all = filter();
         let all: Vec<&[u8]> = all.chunks_exact(8).collect();

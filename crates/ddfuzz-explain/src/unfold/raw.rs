@@ -69,8 +69,8 @@ impl Unfolding<'_> {
     }
 
     /// Returns the first addresses of those of `blocks` (ascending by address) that belong to
-    /// libraries, such as the buffers of open files: a pointer in a library's data leads to the
-    /// block, or a pointer in another such block does.
+    /// libraries, such as the buffers of open files: a pointer in a library's data, or in another
+    /// block of a library, leads to the block.
     fn blocks_of_libraries(&mut self, blocks: &[Area]) -> HashSet<u64> {
         let mut found = HashSet::new();
         let mut areas = self.state.library_data();

@@ -1,13 +1,13 @@
-//! Whole objects of C++ classes, to whose parts pointers to base classes lead.
+//! Whole objects of C++ classes that pointers to base classes lead to.
 
 use crate::types::TypeId;
 use crate::unfold::{Area, LARGEST, Unfolding};
 
 impl Unfolding<'_> {
     /// Returns the address and the class of the whole C++ object of which `pointer`, a pointer to
-    /// the class `to`, leads to a part. The class is told by the object's vtable pointer. If that
-    /// tells no class derived from `to`, if the whole object is not inside of `area`, or if the
-    /// memory graph has an object there already, returns `pointer` and `to` as they are.
+    /// the class `to`, leads to a part. The object's vtable pointer tells its class. If it tells no
+    /// class derived from `to`, if the whole object is not inside of `area`, or if the memory graph
+    /// already has an object at its address, returns `pointer` and `to` as they are.
     pub(super) fn whole_object(&mut self, pointer: u64, to: TypeId, area: Area) -> (u64, TypeId) {
         let as_declared = (pointer, to);
         if !self.types.is_polymorphic(to) {
