@@ -11,9 +11,9 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Limit on the work of looking for tests that prove a claim, such as 1-minimality, among the tests
-/// of the search: number of bytes of texts that are hashed to be compared with tested texts. Tests
-/// that can be found without hashing always count.
+/// Limit on the work of looking, among the tests of the search, for tests that prove a claim such
+/// as 1-minimality: number of bytes of texts that are hashed to be compared with tested texts.
+/// Tests that are found without hashing do not count for it.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate of the search, or of the proof of minimality after it, that has no outcome yet.
@@ -319,9 +319,9 @@ impl<'a> CandidateTexts<'a> {
     }
 
     /// Lists the ways to remove a single byte from the best (the smallest failing text so far), in
-    /// ascending order. In a run of equal bytes, it makes no difference which one is removed, so
-    /// there is one element for each run: its range, and the log line which proves that the text
-    /// does not fail without one of these bytes; `None` if no line does.
+    /// ascending order. In a sequence of equal bytes, it makes no difference which one is removed,
+    /// so there is one element for each sequence: its range, and the log line which proves that the
+    /// text does not fail without one of these bytes; `None` if no line does.
     pub fn single_removals(&self) -> impl Iterator<Item = (Range<usize>, Option<ProofRef>)> + '_ {
         let mut hashed = 0;
         let mut text = Vec::new();
@@ -344,9 +344,9 @@ impl<'a> CandidateTexts<'a> {
         })
     }
 
-    /// Corrects what was known of one removal: the best text without one byte of the run of equal
-    /// bytes at `at` did not fail, but has failed in another run. It no longer counts as passing,
-    /// and the contradiction is recorded.
+    /// Corrects what was known of one removal: the best text without one byte of the sequence of
+    /// equal bytes at `at` did not fail, but has failed in another run. It no longer counts as
+    /// passing, and the contradiction is recorded.
     pub fn refute(&mut self, at: &Range<usize>) {
         self.contradictions.record();
         self.singles.retain(|single, _| !at.contains(single));
@@ -451,8 +451,8 @@ impl PendingCandidate {
     }
 }
 
-/// Returns [`Kind::Rewriting`] if an edit puts other bytes in the place of some, and
-/// [`Kind::Deleting`] if it only deletes bytes.
+/// Returns [`Kind::Rewriting`] if an edit replaces bytes by other bytes, and [`Kind::Deleting`] if
+/// it only deletes bytes.
 pub(super) fn kind_of(edit: &Edit) -> Kind {
     match edit {
         Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
@@ -460,8 +460,8 @@ pub(super) fn kind_of(edit: &Edit) -> Kind {
     }
 }
 
-/// Builds the candidate that removes one byte of the best text from the run of equal bytes in the
-/// range `at`.
+/// Builds the candidate that removes one byte of the best text from the sequence of equal bytes in
+/// the range `at`.
 pub(super) fn remove(at: &Range<usize>) -> Candidate {
     let edit = Edit::Cut(std::iter::once(at.start..at.start + 1).collect());
     Candidate {

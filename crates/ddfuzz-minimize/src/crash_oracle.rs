@@ -108,7 +108,8 @@ pub struct CrashOracle {
     /// hangs takes the tracer longer than the run itself, so later candidates are first run without
     /// a tracer.
     has_hung: bool,
-    /// Longest time that a candidate took which ended by itself, if a hang is preserved.
+    /// Longest run of a candidate that ended by itself; measured only if the preserved crash is a
+    /// hang.
     longest_end: Duration,
 }
 
@@ -331,8 +332,9 @@ impl CrashOracle {
     }
 
     /// Derives the answer for a candidate from the `class` and `keys` of its crash. UNRESOLVED if
-    /// the run exceeded a limit while the crash to be kept is of another class; else as the keys
-    /// [compare](CrashOracle::compare). `input` is the candidate's text, `kind` how it was made.
+    /// the run exceeded a limit while the crash to be kept is of another class; otherwise the
+    /// result of [comparing](CrashOracle::compare) the keys. `input` is the candidate's text,
+    /// `kind` how it was made.
     fn judge_crash(
         &mut self,
         class: Class,

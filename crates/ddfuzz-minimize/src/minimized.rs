@@ -184,7 +184,9 @@ pub struct Counts {
     /// Number of runs that workers made ahead of the search and whose outcomes the search did not
     /// need.
     pub speculative: u64,
-    /// Number of runs that are not steps of the search: axiom, baseline, confirmations, votes.
+    /// Number of runs that are not steps of the search: of the empty input (axiom), of the
+    /// unchanged input (baseline), confirmations of the result, and repeated runs of candidates of
+    /// a flaky input (votes).
     pub checks: u64,
 }
 
@@ -370,8 +372,8 @@ pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     }
 }
 
-/// Makes the JSON record of a slip (a crash of another bug) with the keys `keys`; the path of the
-/// file that stores its input is still missing in it.
+/// Makes the JSON record of a slip (a crash of another bug) with the keys `keys`, without the path
+/// of the file that stores the crashing input.
 pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
     SlipRecord {
         major: keys.major.short(),

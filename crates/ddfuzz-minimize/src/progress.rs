@@ -96,7 +96,7 @@ pub(super) enum NextStep<'a> {
     /// Stop: the interestingness test fails in some runs both of the input and of the empty input,
     /// so that its outcome does not depend on the input.
     Alternating { rate: Rate, empty: Rate },
-    /// A step of the search was interrupted, so that it asks for no further test.
+    /// Stop: a step of the search was interrupted, so that the search makes no further candidate.
     Interrupted,
     /// Stop: the log is complete, and there is nothing more to run or to write.
     Nothing,
@@ -107,7 +107,8 @@ pub(super) enum NextStep<'a> {
 pub(super) struct Progress<'a> {
     texts: CandidateTexts<'a>,
     machine: Box<dyn Search>,
-    /// Tells whether a step of the search is to end; `None` for steps that go on to their end.
+    /// Tells whether the present step of the search is to be interrupted; `None` if no step ever
+    /// is.
     interruption: Option<Interruption>,
     /// Whether a step of the search was interrupted, so that the search cannot go on.
     is_interrupted: bool,
@@ -336,8 +337,8 @@ impl<'a> Progress<'a> {
         self.stage != before
     }
 
-    /// Checks whether enough runs after the search are known of the result: it was run again, or it
-    /// is the original input, of which the runs before the search suffice.
+    /// Checks whether the result needs no further run after the search: it was run again, or it is
+    /// the original input, for which the runs before the search suffice.
     fn is_run_again(&self) -> bool {
         self.confirmed.tries > 0 || self.reduced().is_none()
     }

@@ -16,7 +16,7 @@ use crate::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 /// How a text is run by the oracle, and for what purpose: as a check, or as a test of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Manner {
-    /// A check with this purpose, which is a run that is no step of the search.
+    /// A check (a run that is not a step of the search) with this purpose.
     Check(What),
     /// A test of a candidate. Tests of the proof of minimality use a fresh process.
     Test {
@@ -84,9 +84,9 @@ impl Manner {
     }
 
     /// Returns true if `outcome`, that of a run made in this manner, makes the predicted later
-    /// questions wrong. Predictions assume that no candidate fails: so FAIL of a candidate, of one
-    /// of its votes or of the empty input makes them wrong, because another text becomes the best.
-    /// Returns false for all other outcomes and checks.
+    /// questions wrong. Predictions assume that no candidate fails: so FAIL of a candidate, of a
+    /// vote (repeated run of a candidate of a flaky input) or of the empty input makes them wrong,
+    /// because another text becomes the best. Returns false for all other outcomes and checks.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom | What::Vote) | Manner::Test { .. } => {
@@ -209,9 +209,8 @@ pub(super) trait Answerer {
 /// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
 /// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Number of texts that are run in the first request with more than one text. Each later request
-/// has twice as many as the one before, up to [`MOST`], or after a request that took too long, half
-/// as many.
+/// Number of texts in the first request with more than one text. The next request has twice as many
+/// as the request before it, up to [`MOST`]; half as many if that request took too long.
 const FIRST: usize = 8;
 /// Largest number of runs in one request.
 const MOST: usize = 128;

@@ -6,7 +6,8 @@ use ddfuzz_triage::{Class, Crash};
 
 use crate::{CrashClassifier, OracleError, Slip, SlipKeys};
 
-/// Maximum number of times that the input of a slip is examined until it crashes as the slip did.
+/// Maximum number of times that the input of a slip (a crash of another bug) is run under a tracer
+/// until it crashes with the slip's keys again.
 const MATCHING_TRIES: u32 = 5;
 
 /// Makes the [`Slip`]s of a minimization, which record candidates that crash with other keys than
@@ -14,7 +15,7 @@ const MATCHING_TRIES: u32 = 5;
 pub struct Slips {
     /// Runs crashing inputs under a tracer, and computes the keys and records of their crashes.
     pub classifier: Box<dyn CrashClassifier>,
-    /// Keys of the crashes of which a crash record was made already.
+    /// Keys of the crashes for which a crash record was made already.
     examined: HashSet<SlipKeys>,
 }
 

@@ -31,8 +31,9 @@ const TESTS_PER_CONFIRMATION: u64 = 5;
 /// Divisor of the number of tests of a long search: at its end, as many proven removals of single
 /// bytes as the quotient are run again, to show whether they still do not fail.
 const TESTS_PER_REPEAT: u64 = 20;
-/// Maximum number of times that the removal of one byte is run again. If it fails in two of three
-/// runs, then its test and all of these runs pass only once in 2000 times.
+/// Maximum number of times that the removal of one byte is run again. A removal that fails in two
+/// of three runs is then missed only once in 2000 times: its test and all of these runs would have
+/// to pass.
 const MOST_REPEATS: u64 = 6;
 /// Number of removals of single bytes up to which each of them is run again twice at the end, in a
 /// minimization whose result is confirmed by three runs. Of more removals, each is run again once.
@@ -102,8 +103,8 @@ pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     all.saturating_sub(rate.tries)
 }
 
-/// Returns how many runs confirm a result of `executed` tests, if the runs on which a claim rests
-/// are repeated: one for every five tests, at least `least` and at most 20.
+/// Returns how many runs confirm the result of a minimization of `executed` tests, if the runs on
+/// which a claim rests are repeated: one for every five tests, at least `least` and at most 20.
 pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }

@@ -52,15 +52,16 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     })
 }
 
-/// The smallest candidate of a minimization that crashed in one particular bug, other than the
+/// The smallest candidate of a minimization that ran into one particular bug other than the
 /// minimized one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
     /// Major and minor key of the crash in the other bug.
     pub keys: SlipKeys,
-    /// Index of the first test with an input of this size that ran into the bug.
+    /// Index, in the log, of the test of this candidate; of the first such test if several
+    /// candidates of the same size ran into the bug.
     pub test: u64,
-    /// The bytes of the smallest candidate that crashed in the other bug.
+    /// The bytes of the smallest candidate that ran into the other bug.
     pub input: Vec<u8>,
 }
 

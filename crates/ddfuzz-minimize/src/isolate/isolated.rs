@@ -21,8 +21,8 @@ pub enum IsolationWarning {
     NotPassing,
     /// The same text failed in one run and did not fail in another, so nothing is claimed.
     Contradicted,
-    /// Candidates between the passing and the failing side are UNRESOLVED, so that these differ by
-    /// this number of deltas instead of one.
+    /// Candidates between the passing and the failing side are UNRESOLVED, so that the two sides
+    /// differ by this number of deltas (bytes or edits) instead of one.
     Unresolved(u64),
     /// The tests of single deltas on which the claim rests have no usable outcome for this number
     /// of deltas, so nothing is claimed.
@@ -104,7 +104,7 @@ pub struct DifferingRecord {
     pub at: [u64; 2],
     /// Bytes in the range `at` of one side, which the other side lacks.
     pub removed: Base64,
-    /// Bytes of the other side that stand there in place of `removed`; may be empty.
+    /// Bytes of the other side that take the place of `removed`; may be empty.
     pub inserted: Base64,
 }
 

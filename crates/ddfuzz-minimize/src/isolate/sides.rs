@@ -128,7 +128,7 @@ pub struct Differing {
     pub at: Range<usize>,
     /// Bytes in the range `at` of one side, which the other side lacks.
     pub removed: Vec<u8>,
-    /// Bytes of the other side that stand there in place of `removed`; may be empty.
+    /// Bytes of the other side that take the place of `removed`; may be empty.
     pub inserted: Vec<u8>,
 }
 
@@ -329,8 +329,8 @@ impl Sides {
         Some(pending)
     }
 
-    /// Lists the tests on which the claim rests that the difference of both sides is minimal. For
-    /// each delta in which they differ, it is the passing side with this delta added and, for
+    /// Lists the tests on which the claim rests (the difference of both sides is minimal). For each
+    /// delta in which the sides differ, it is the passing side with this delta added and, for
     /// `diff`, also the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         let ranges: Vec<Range<usize>> = self.difference().ranges().collect();

@@ -258,8 +258,8 @@ pub struct ChangesRecord {
     /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
-    /// Stable key of the crash that is searched for; absent if the first crash of the new version
-    /// is.
+    /// Stable key of the crash that is searched for; absent if it is the first crash that the new
+    /// version shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable: Option<String>,
     /// BLAKE3 hash of the input that the program is tested with; absent without an input. Its path

@@ -141,9 +141,9 @@ pub struct StartLine {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
     /// If true, the runs on which a claim rests are repeated at the end: the result is run once for
-    /// each five executed tests, at least `confirms` and at most twenty times; and so many of the
-    /// texts without a single byte that do not fail are run again, or more after many tests. Absent
-    /// in older logs.
+    /// each five executed tests, at least `confirms` and at most twenty times; and as many removals
+    /// of a single byte that do not fail are run again, or more after many tests. Absent in older
+    /// logs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
     /// Least number of runs that confirm the result; if there are few removals of single bytes,
@@ -396,7 +396,7 @@ pub struct CheckLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Wall times in microseconds of the slowest build and of the slowest test so far, from which
-    /// `ddfuzz changes` learns its time limits; absent in other logs, and of confirmations.
+    /// `ddfuzz changes` learns its time limits; absent in other logs, and in confirmations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_us: Option<[u64; 2]>,
     /// Minor key of the crash; absent if the run did not fail, or its crash was not classified.

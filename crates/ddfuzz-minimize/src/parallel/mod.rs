@@ -6,12 +6,12 @@
 //! counts except `speculative` are the same as with one worker; a wrong prediction only wastes
 //! runs.
 //!
-//! A failing test ends the use of a clone, because later candidates are edits of another best.
-//! Waiting jobs are then taken back, and running ones finish. Crashes of other bugs that they meet
+//! A failing test ends the use of a clone, because later candidates are edits of another best text.
+//! Waiting jobs are then taken back, and running ones finish. Crashes of other bugs in their runs
 //! are still reported.
 //!
 //! The workers are no [`TaskPool`](ddfuzz_model::pool::TaskPool): they are started one by one when
-//! tests are worth it, and their jobs are made, and taken back, while they run.
+//! tests take long enough, and their jobs are made, and taken back, while they run.
 
 mod jobs;
 mod look_ahead;

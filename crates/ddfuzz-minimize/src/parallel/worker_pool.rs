@@ -420,7 +420,7 @@ pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<
 }
 
 /// Sends the reports of a worker. When it is dropped, even by a panic, it reports the end of the
-/// worker, so that the pool never waits in vain.
+/// worker, so that the pool does not wait for it forever.
 struct ReportSender {
     reports: Sender<WorkerReport>,
     /// Number of the job that the worker runs at present, and whether it runs in a fresh process;

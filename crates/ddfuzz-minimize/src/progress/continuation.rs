@@ -122,8 +122,8 @@ pub(crate) struct Continuation {
     checks: VecDeque<What>,
     /// A clone of the search; `None` if no candidates of the search can be predicted.
     machine: Option<Box<dyn Search>>,
-    /// Tells whether a step of the clone is to end, and the prediction with it; `None` for steps
-    /// that go on to their end.
+    /// Tells whether the present step of the cloned search, and the prediction with it, is to be
+    /// interrupted; `None` if no step ever is.
     interruption: Option<Interruption>,
     /// Removals of single bytes that still have to be tested for the proof of minimality, the next
     /// one last.

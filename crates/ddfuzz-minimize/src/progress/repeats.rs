@@ -12,8 +12,8 @@ use crate::{Proved, Rate, Runs};
 /// run of each: if the failure is flaky, one run without it proves little.
 #[derive(Debug)]
 pub(super) struct Repeats {
-    /// Removals that are still to be run, the next one last; each is the run of equal bytes of
-    /// which one byte is removed.
+    /// Removals that are still to be run, the next one last. Each is the range of a sequence of
+    /// equal bytes, one of which is removed.
     open: Vec<Range<usize>>,
     /// The best text after the next removal in `open`; empty if none is left.
     text: Vec<u8>,
@@ -61,9 +61,9 @@ impl Repeats {
 }
 
 impl Progress<'_> {
-    /// Begins to run again some removals of single bytes of which the claim says that they do not
-    /// fail. Returns false if there is nothing to run again: nothing is claimed, no removal is
-    /// proven, or the log is an older one, which has no such runs.
+    /// Begins to run again some removals of single bytes that do not fail, as the claim says.
+    /// Returns false if there is nothing to run again: nothing is claimed, no removal is proven, or
+    /// the log is an older one, which has no such runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         if self.repeated(0).is_none() {
             return false;
@@ -94,8 +94,9 @@ impl Progress<'_> {
     }
 
     /// Returns how many runs have confirmed the result, and how many are needed: runs of the result
-    /// itself, and repeated runs without one of its bytes, by which the claim is shown. `proved`
-    /// says of how many single bytes the removal is proven not to fail, and how many there are.
+    /// itself, and repeated runs of the result without one of its bytes, which confirm the claim.
+    /// `proved` says for how many single bytes the removal is proven not to fail, and how many
+    /// there are.
     pub(super) fn confirming(&self, proved: Proved) -> Runs {
         let repeated = self.repeats.as_ref().map_or(0, |repeats| repeats.done);
         let done = self.confirmed.tries + repeated;
