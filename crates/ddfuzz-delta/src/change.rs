@@ -55,7 +55,7 @@ impl Change {
 }
 
 /// Computes the single change that turns `passing` into `failing`: it replaces what is between the
-/// longest common beginning and the longest common end of what is left of both texts.
+/// longest common beginning of both texts and the longest common end of their rests.
 ///
 /// ```
 /// use ddfuzz_delta::one_change;

@@ -41,8 +41,8 @@ enum Probe {
 /// Debugging Book*, `DeltaDebugger.dd`; *Why Programs Fail*, A.1.6 and A.1.7).
 ///
 /// Each round splits `Δ = c_fail \ c_pass` into `n` parts and tests them in turn. It begins with
-/// the part at which the last round ended, and continues with the first part after the last one.
-/// The first rule that applies ends the round:
+/// the part at which the previous round ended; part `n` is followed by part 1. The first rule that
+/// applies ends the round:
 /// 1. minimizing, `n = 2`, `c_pass ∪ Δi` fails: it becomes `c_fail` (reduce to subset)
 /// 2. maximizing, `n = 2`, `c_fail \ Δi` passes: it becomes `c_pass` (increase to subset)
 /// 3. minimizing, `c_fail \ Δi` fails: it becomes `c_fail`, and `n` becomes `max(n − 1, 2)` (reduce

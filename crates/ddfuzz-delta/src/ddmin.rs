@@ -135,14 +135,15 @@ impl Search for Ddmin {
 /// The function `ddmin` of *The Debugging Book*, after Zeller & Hildebrandt, *Simplifying and
 /// Isolating Failure-Inducing Input*, 2002: it tests complements only.
 ///
-/// Each round removes one chunk of `⌊|c| / n⌋` units after another, from the front. If `n` does not
-/// divide `|c|`, there are more than `n` chunks, and the last one is shorter. A failing complement
-/// becomes `c`, with `max(n − 1, 2)`, and a new round begins. If no complement fails, `n` doubles,
-/// up to `|c|`. The search ends when fewer than two units remain.
+/// Each round splits the failing configuration `c` into chunks of `⌊|c| / n⌋` units, and tests `c`
+/// without each of them, from the front. If `n` does not divide `|c|`, there are more than `n`
+/// chunks, and the last one is shorter. A failing complement becomes `c`, with `max(n − 1, 2)`, and
+/// a new round begins. If no complement fails, `n` doubles, up to `|c|`. The search ends when fewer
+/// than two units remain.
 ///
 /// The result is 1-minimal (A.11), because the last round removes each single unit. UNRESOLVED is
-/// treated like PASS. Like the original program, the search asks for the same configuration again;
-/// the caller decides which tests a cache answers.
+/// treated like PASS. Like the original program, the search may ask for a configuration more than
+/// once; the caller decides which tests a cache answers.
 #[derive(Clone, Debug)]
 pub struct Ddmin2002 {
     best: Config,

@@ -1,6 +1,6 @@
-//! What a search is told about the structure of its input. A [`Format`] takes a text apart into a
-//! [`Document`], which can be put together again without some of its parts; a [`Grammar`] parses a
-//! text into a [`SyntaxTree`].
+//! What a search is told about the structure of its input. A [`Format`] parses a text into a
+//! [`Document`], from which the text without some of its parts can be written; a [`Grammar`] parses
+//! a text into a [`SyntaxTree`].
 
 use std::fmt;
 use std::ops::Range;

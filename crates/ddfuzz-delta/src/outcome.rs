@@ -68,8 +68,8 @@ impl fmt::Display for NotPassing {
 
 impl std::error::Error for NotPassing {}
 
-/// Error: delta debugging requires that the test of the whole input gives FAIL and that of the
-/// empty input does not, and one of both is not so.
+/// Error: one of the two requirements of delta debugging is not met: the test of the whole input
+/// must give FAIL, and the test of the empty input must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxiomError {
     /// Error: the test of the whole input does not give FAIL.

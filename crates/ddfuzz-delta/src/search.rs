@@ -23,10 +23,11 @@ pub trait Search: Send {
     /// then `next` returns another candidate. Does nothing after the end of the search.
     fn tell(&mut self, outcome: Outcome);
 
-    /// Receives the hints of a run: facts that it reported besides its outcome. The caller passes
-    /// those of a run of the whole input before the first step, and those of a candidate that is to
-    /// be [observed](Candidate::observed) before [`tell`](Search::tell). Candidates depend on hints
-    /// as they do on outcomes, so a replay must give the same hints. By default hints are ignored.
+    /// Receives the hints of a run: facts that the run reported besides its outcome. The caller
+    /// passes the hints of a run of the whole input before the first step. For a candidate that is
+    /// to be [observed](Candidate::observed), it passes the hints of the candidate's run before it
+    /// calls [`tell`](Search::tell). Candidates depend on hints as they do on outcomes, so a replay
+    /// must give the same hints. By default hints are ignored.
     fn hint(&mut self, _: &Hints) {}
 
     /// Says how many tests the search may make after its proof, which is the round of tests that
@@ -44,7 +45,7 @@ pub trait Search: Send {
     /// Returns the smallest configuration so far whose test gave FAIL.
     ///
     /// If the search replaces bytes, these are the positions of the original input from which the
-    /// bytes of its best text come; the bytes may have other values there.
+    /// bytes of its best text come; the best text may have other values at them.
     ///
     /// A search that only [cuts](super::Edit::Cut) its best makes each failing candidate the new
     /// best. Other searches also see larger configurations fail; among failing configurations of

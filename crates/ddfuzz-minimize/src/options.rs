@@ -29,8 +29,8 @@ pub struct Options<'a> {
     /// so far is the result. `None` means no limit.
     pub budget_tests: Option<u64>,
     /// Longest wall time of the minimization. When it is reached, the present run is ended, and the
-    /// smallest failing text so far is the result. Two runs are made whatever the time: one of the
-    /// input that fails, and one of a result that is smaller than the input. Tests and checks
+    /// smallest failing text so far is the result. Whatever the time, runs of the input go on until
+    /// one fails, and a result that is smaller than the input is run again once. Tests and checks
     /// before a resume count, too; time in callbacks does not. `None` means no limit.
     pub budget_time: Option<Duration>,
     /// Wall time of the caller's own runs of the input, just before the minimization, which have

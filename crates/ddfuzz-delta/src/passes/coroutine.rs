@@ -1,4 +1,4 @@
-//! Runs a search that is written as straight-line code as a step machine.
+//! Turns a search that is written as straight-line code into a step machine.
 //!
 //! A pass is an `async` function that awaits the outcome of each test, so the compiler builds the
 //! table of states. Nothing runs concurrently: the function is polled when an outcome arrives, and

@@ -37,7 +37,7 @@ const WORTH_ZEROS: usize = 16;
 /// Lowers values at the beginnings of payloads (changeable bytes), such as the width in the header
 /// of a picture or the number of records in a table. Does so only if the largest payload still has
 /// at least [`RESISTING`] bytes, since it may be needed only because a header states its size.
-/// Returns the changed document (the file taken apart).
+/// Returns the changed document (the parsed file).
 pub(super) async fn lower(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -66,7 +66,7 @@ pub(super) async fn lower(
 /// which may be a table such as the pixels of a picture. Candidates for the number of rows or
 /// columns are numbers in small payloads that divide the size of the largest one, or of one of its
 /// rows. Such a number is lowered, and as many rows or columns are deleted. Returns the changed
-/// document (the file taken apart).
+/// document (the parsed file).
 pub(super) async fn drop_rows(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -126,8 +126,8 @@ async fn drop_columns(
 /// The place of a number in the payloads (changeable bytes) of a document.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Index, in the document (the file taken apart), of the payload (changeable bytes) that
-    /// contains the number.
+    /// Index, in the document (the parsed file), of the payload (changeable bytes) that contains
+    /// the number.
     payload: usize,
     form: Form,
     /// Offset, in bytes, of the number in its payload (changeable bytes).
@@ -163,8 +163,8 @@ struct Columns {
     place: Place,
     /// The number, which is the number of columns if the guess is right.
     count: usize,
-    /// Index, in the document (the file taken apart), of the payload (changeable bytes) whose
-    /// columns the number counts.
+    /// Index, in the document (the parsed file), of the payload (changeable bytes) whose columns
+    /// the number counts.
     data: usize,
     /// Number of rows of the payload (changeable bytes) whose columns are counted.
     rows: usize,
@@ -199,7 +199,7 @@ impl Columns {
 
     /// Finds by bisection the smallest number of columns with which the file still fails, the first
     /// or the last ones of each row, and deletes all other columns. Ends early when the search has
-    /// made `end` tests in all. Returns the smaller document (the file taken apart).
+    /// made `end` tests in all. Returns the smaller document (the parsed file).
     async fn reduce(
         &self,
         work: &mut CurrentBest,
@@ -221,7 +221,7 @@ impl Columns {
     }
 
     /// Tests the file with only the first `columns` columns of each row and, if it does not fail,
-    /// with only the last ones. Returns the document (the file taken apart) that fails; `None` if
+    /// with only the last ones. Returns the document (the parsed file) that fails; `None` if
     /// neither does.
     async fn keep(
         &self,
@@ -252,7 +252,7 @@ impl Columns {
 
 /// Writes 0 over bytes of compressed payloads (changeable bytes) whose values do not matter, where
 /// that makes the file shorter. Ends in each payload after [`FRUITLESS_FEW`] successive bytes that
-/// must keep their values. Returns the document (the file taken apart).
+/// must keep their values. Returns the document (the parsed file).
 pub(super) async fn write_zeros(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,

@@ -78,8 +78,8 @@ impl Units for OtherBytes {
 }
 
 /// Tests whether the values of bytes matter: writes `0` over all bytes of the text or, if that does
-/// not fail, over one half, and then over as many blocks of the other half as possible. Runs of
-/// equal bytes can then be deleted in few tests.
+/// not fail, over one half, and then over as many blocks of the other half as possible. Sequences
+/// of equal bytes can then be deleted in few tests.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order in which results
 /// of the same size are compared.

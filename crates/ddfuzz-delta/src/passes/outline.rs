@@ -117,7 +117,7 @@ pub(super) async fn delete_comments_of(
 }
 
 /// Deletes the comments in the ranges `places`, in one test. Returns true if the text has no
-/// comments there afterwards; true also if `places` is empty.
+/// comments in these ranges afterwards; true also if `places` is empty.
 async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) -> bool {
     let places = union(places);
     places.is_empty() || work.test(COMMENTS, Edit::Cut(places)).await == Outcome::Fail
@@ -291,7 +291,7 @@ impl Endless {
     }
 }
 
-/// Words that are no type of a returned value where they stand directly before the name of a
+/// Words that are not the type of a returned value where they stand directly before the name of a
 /// function: modifiers, as before a constructor, and some keywords.
 const MODIFIERS: &[&[u8]] = &[
     b"else",

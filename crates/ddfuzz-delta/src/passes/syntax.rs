@@ -1,5 +1,5 @@
-//! The passes over the syntax tree of a text: siblings are deleted, nodes are replaced by nodes
-//! inside of them or by the least of their kind, blanks go, and names become short.
+//! The passes over the syntax tree of a text: they delete siblings, replace nodes by nodes inside
+//! of them or by the shortest text of their kind, delete blanks, and shorten names.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -100,7 +100,8 @@ pub(super) struct SyntaxPredictor {
 }
 
 impl SyntaxPredictor {
-    /// Makes a predictor for the best text of `work`, with `errors` syntax errors; idle if large.
+    /// Makes a predictor for the best text of `work`, which has `errors` syntax errors; the
+    /// predictor is idle if the text is too large to count them.
     fn new(grammar: Arc<dyn Grammar>, errors: usize, work: &CurrentBest) -> SyntaxPredictor {
         let largest = match work.extra_tests() {
             ExtraTests::Few => PREDICTED_OF_SLOW,
@@ -683,8 +684,8 @@ async fn shorten_literals(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tr
     }
 }
 
-/// Returns how many syntax nodes, or runs of white space, may turn out to be needed in a row before
-/// a pass over `text` ends; unlimited for a small text.
+/// Returns how many successive syntax nodes, or sequences of white space, may turn out to be needed
+/// before a pass over `text` ends; unlimited for a small text.
 pub(super) fn patience_of(text: &[u8]) -> usize {
     match text.len() {
         0..=ROUGH => usize::MAX,
