@@ -18,11 +18,12 @@ const SAMPLE: usize = 4096;
 /// text if at most one byte in this many is not ASCII.
 const BYTES_PER_FOREIGN: usize = 16;
 
-/// Maximum number of bytes that are looked at in a run of equal bytes, from its end backwards, to
-/// find its first byte. This limit bounds the time of a step.
+/// Maximum number of bytes that are looked at in a sequence of equal bytes, from its end backwards,
+/// to find its first byte. This limit bounds the time of a step.
 const LONGEST_RUN: usize = 1 << 16;
 
-/// Minimum number of neighboring bytes, deleted by one test, that count as a deleted run.
+/// Minimum number of neighboring bytes that one test must delete to count as a test that deleted a
+/// run (sequence of bytes).
 const RUN: usize = 4;
 
 /// The current best, which is the smallest failing configuration so far, and its text. Invariant:
@@ -71,11 +72,11 @@ struct FruitlessLimit {
     left: usize,
 }
 
-/// A test must delete at least one part in so many of the text's bytes (a 128th) to count as a
+/// A test must delete at least the text's size, in bytes, divided by this number to count as a
 /// success for the limit on tests without success.
 const WORTHWHILE: usize = 128;
 
-/// Size, in bytes, of the edited payloads (changeable bytes) above which putting the file together
+/// Size, in bytes, of the edited payloads (changeable bytes) above which writing the whole file
 /// (with compression) counts as slow as a test.
 const SLOW: usize = 1 << 16;
 
@@ -207,8 +208,9 @@ impl CurrentBest {
             }
     }
 
-    /// Returns the first position of the run of equal bytes that ends at `position`. Deleting any
-    /// byte of the run gives the same text. At most [`LONGEST_RUN`] bytes are followed backwards.
+    /// Returns the first position of the sequence of equal bytes that ends at `position`. Deleting
+    /// any byte of the sequence gives the same text. At most [`LONGEST_RUN`] bytes are followed
+    /// backwards.
     pub fn run_start(&self, position: usize) -> usize {
         let byte = self.byte(position);
         let first = position.saturating_sub(LONGEST_RUN);

@@ -39,7 +39,7 @@ pub(super) struct ListSearch<'a> {
     /// Number of successive needed units (which the failure needs) after which a sweep over the
     /// list, which deletes block by block from the end, ends.
     fruitless: usize,
-    /// True if a sweep ended because of so many needed units.
+    /// True if a sweep ended because too many successive units were needed.
     stopped: bool,
 }
 
@@ -141,11 +141,11 @@ impl<'a> ListSearch<'a> {
     /// Deletes units (bytes, lines or others) at the end and at the front of the list, as long as
     /// the text still fails: first finds the shortest failing prefix of the list by bisection; then
     /// how many of the last units of this prefix suffice for the failure, by growing numbers and
-    /// bisection. Returns two numbers: how many units at the front and at the back of the list that
-    /// is left need not be tried again.
+    /// bisection. Returns two numbers: how many units at the front and at the back of the remaining
+    /// list need not be tried again.
     ///
-    /// Invariant of each bisection: the text with the units that are left fails, and the text with
-    /// fewer units, down to the other bound, does not.
+    /// Invariant of each bisection between two numbers of units: the text with the greater number
+    /// of units fails, the text with the smaller number does not.
     pub async fn ends(&mut self) -> Ends {
         let mut ends = Ends { front: 0, back: 0 };
         let total = self.units.len();
@@ -176,9 +176,9 @@ impl<'a> ListSearch<'a> {
         ends
     }
 
-    /// Returns true if all remaining units are equal, as in a run of equal bytes, else false. If
-    /// true, sets `ends.front`, the number of units known to be needed, to the number of all units:
-    /// since the last one is needed, an equal one is, too.
+    /// Returns true if all remaining units are equal, as in a sequence of equal bytes, else false.
+    /// If true, sets `ends.front`, the number of units known to be needed, to the number of all
+    /// units: since the last one is needed, an equal one is, too.
     fn is_one_run(&self, ends: &mut Ends) -> bool {
         let left = self.units.len();
         let one = left > 0 && self.units.first_equal(self.work, left - 1) == 0;
@@ -199,11 +199,11 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]); once
-    /// such a text fails, deletes all units before them, and searches by bisection for more.
-    /// `stand`: number of units at the front that stay in the list although their deletion
-    /// succeeded, such as brackets around units that were kept. Returns how many units at the front
-    /// need not be tried again.
+    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]). Once
+    /// such a text fails, deletes all units before them, and finds by bisection how many of the
+    /// remaining units can be deleted. `stand`: number of units at the front that stay in the list
+    /// although their deletion succeeded, such as brackets around units that were kept. Returns how
+    /// many units at the front need not be tried again.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -314,10 +314,10 @@ impl<'a> ListSearch<'a> {
         Some((Alike::watch(self.work)?, first))
     }
 
-    /// Deletes, in one test, bytes that equal bytes which the sweep has deleted elsewhere, as
-    /// `alike` remembers them, and so are probably not needed. Only bytes of `rest` are deleted,
-    /// the units that the sweep has not reached. Returns the end of `rest` after the deletion, from
-    /// which the sweep continues towards the front.
+    /// Deletes, in one test, bytes that are equal to bytes that the sweep has deleted elsewhere
+    /// (which `alike` remembers), and so are probably not needed. Only units of `rest`, which the
+    /// sweep has not reached, are deleted. Returns the end of `rest` after the deletion, from where
+    /// the sweep continues towards the front.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
         let Some(first) = self.units.first_byte() else {
             return rest.end;
@@ -336,11 +336,11 @@ impl<'a> ListSearch<'a> {
         rest.end
     }
 
-    /// Guesses that the pattern of deleted and kept units, which `pattern` has seen so far, repeats
-    /// in `rest`, the units that the sweep has not reached yet, and deletes in one test those that
-    /// it would delete. If the text then does not fail, tries the same with the back half of
-    /// `rest`, which the sweep reaches first. Returns the position from which the sweep continues
-    /// towards the front.
+    /// Guesses that the pattern of deleted and kept units that `pattern` has seen so far repeats in
+    /// `rest`, the units that the sweep has not reached yet. Deletes, in one test, the units of
+    /// `rest` that the sweep would delete then. If the text without them does not fail, tries the
+    /// same with the back half of `rest`, which the sweep reaches first. Returns the position from
+    /// where the sweep continues towards the front.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {

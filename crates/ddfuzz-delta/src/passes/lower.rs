@@ -31,8 +31,8 @@ const FEWEST_ROWS: usize = 8;
 /// Maximum number of bytes at the beginning of a row that belong to no column, such as the filter
 /// type of a row of PNG.
 const MOST_HEAD: usize = 4;
-/// Minimum number of bytes that must be saved by writing 0 over all bytes of a payload (changeable
-/// bytes, because it is compressed) for the pass to try single bytes of the payload.
+/// Minimum number of bytes by which writing 0 over all bytes of a compressed payload (changeable
+/// bytes) must shorten the file for the pass to try single bytes of the payload.
 const WORTH_ZEROS: usize = 16;
 /// Lowers values at the beginnings of payloads (changeable bytes), such as the width in the header
 /// of a picture or the number of records in a table. Does so only if the largest payload still has
@@ -102,12 +102,12 @@ fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     counts
 }
 
-/// Lowers the number of columns of a table, such as the pixels of a picture, in a file that is
-/// taken apart. `data`: index of the payload (bytes of the file that can be changed) that holds the
-/// table; `rows`: its number of rows. Each number in another, small payload that fits the size of a
-/// row is taken for the number of columns: the file is tested with a lower number there, and with
-/// fewer columns in each row. Ends when the search has made `end` tests in all. Returns the file,
-/// taken apart, with the smaller table.
+/// Lowers the number of columns of a table, such as the pixels of a picture, in a parsed file.
+/// `data`: index of the payload (bytes of the file that can be changed) that holds the table;
+/// `rows`: its number of rows. Each number in another, small payload that fits the size of a row is
+/// taken for the number of columns: the file is tested with a lower number, and with fewer columns
+/// in each row. Ends when the search has made `end` tests in all. Returns the document (the parsed
+/// file) with the smaller table.
 async fn drop_columns(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -136,8 +136,8 @@ struct Place {
 
 impl Place {
     /// Reads the number at this place (a payload's index, an offset and an encoding) from
-    /// `payloads`; `None` if it is too large for this machine, or if the payload ends before it
-    /// does.
+    /// `payloads`; `None` if the number is too large for this machine, or if the payload ends
+    /// before the number does.
     fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let number = self.form.read(&payloads[self.payload], self.at)?;
         usize::try_from(number).ok()

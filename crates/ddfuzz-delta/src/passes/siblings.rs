@@ -11,8 +11,8 @@ use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
 pub(super) const NODES: &str = "nodes";
-/// If so many syntax nodes in a row could not lose all of their children at once, no further test
-/// deletes all children of a node together.
+/// If more than this many successive syntax nodes could not lose all of their children at once, no
+/// further test deletes all children of a node together.
 const NEEDED: usize = 2;
 
 /// The children of one node of a syntax tree as units of a list search. The tree is kept up to date
@@ -27,8 +27,8 @@ pub(super) struct Siblings {
     /// Indices, in the syntax tree, of those children of the node being tried that were not deleted
     /// yet.
     children: Vec<usize>,
-    /// Number of syntax nodes in a row, up to the present one, of which at least one child had to
-    /// stay.
+    /// Number of successive syntax nodes, up to the present one, that could not lose all of their
+    /// children at once.
     needed: usize,
 }
 

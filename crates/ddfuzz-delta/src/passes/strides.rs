@@ -137,7 +137,7 @@ fn numbers(text: &[u8]) -> Vec<(Field, usize)> {
 
 /// Describes a text as a binary format with the number fields `fields` and with records of `stride`
 /// bytes each. The last record ends at the end of the text; there are as many as fit between the
-/// last field and there.
+/// last field and the end of the text.
 fn records(text: &[u8], stride: usize, fields: Vec<Field>) -> Protocol {
     let front = fields.iter().map(|field| field.scope.start).max();
     let room = text.len() - front.unwrap_or_default();
