@@ -86,8 +86,8 @@ impl Cache {
 
     /// Returns the recorded outcome for a candidate whose text is `text`, or `None` if the
     /// candidate has to be run, by the cache's [`Caching`] rule. `config` is the id of the
-    /// candidate's set of kept units, `None` if the candidate replaces bytes and so is no subset of
-    /// the original's units.
+    /// candidate's set of kept units, `None` if the candidate replaces bytes and so is not a subset
+    /// of the original's units.
     pub fn lookup(&self, config: Option<ConfigId>, text: TextId) -> Option<Hit> {
         let repeated = config.is_some_and(|config| self.configs.contains(&config));
         match (self.caching, repeated) {

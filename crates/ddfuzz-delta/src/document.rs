@@ -137,8 +137,8 @@ pub trait Document: Send + Sync {
         self.without(&[])
     }
 
-    /// Returns the number of columns of the picture in the file, each of which can be deleted from
-    /// all rows together. 0 by default.
+    /// Returns the number of columns of the picture in the file, which can be deleted, each from
+    /// all rows at once. 0 by default.
     fn columns(&self) -> usize {
         0
     }
@@ -177,8 +177,7 @@ pub trait Document: Send + Sync {
         None
     }
 
-    /// Returns the text of the document, put together from its parts and payloads (changeable
-    /// bytes).
+    /// Returns the text of the document, written from its parts and payloads (changeable bytes).
     fn text(&self) -> Vec<u8>;
 }
 

@@ -124,8 +124,8 @@ impl<'a> Tester<'a> {
     }
 
     /// Runs `search` to its end, by answering each test that it asks for. A candidate that replaces
-    /// bytes ([`Edit::Set`](crate::Edit::Set)) cannot be run here, because it is no configuration;
-    /// its outcome is UNRESOLVED.
+    /// bytes ([`Edit::Set`](crate::Edit::Set)) cannot be run here, because it is not a
+    /// configuration; its outcome is UNRESOLVED.
     pub fn run(&mut self, search: &mut dyn Search) {
         while let Some(asked) = search.next() {
             let outcome = match asked.edit.apply(search.best()) {

@@ -77,7 +77,8 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 /// - FAIL: the run crashed with the same class and major key. If bytes were rewritten, the minor
 ///   key must be the same, too.
 /// - UNRESOLVED: the run had another crash (a [`Slip`]), exceeded a limit, had a crash that did not
-///   occur again under the tracer, or was ended by a signal that is no crash (such as SIGTERM); or
+///   occur again under the tracer, or was ended by a signal that does not count as a crash (such as
+///   SIGTERM); or
 ///   bytes were rewritten and the minor key changed.
 pub struct CrashOracle {
     executor: Box<dyn Executor>,

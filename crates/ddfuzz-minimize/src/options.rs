@@ -172,7 +172,7 @@ pub enum MinimizeError {
     /// A callback could not store a result or a crash.
     #[error("{what} could not be stored: {source}")]
     Callback {
-        /// Name of what could not be stored, such as "the reproducer".
+        /// The error that the callback returned.
         what: &'static str,
         /// The error by which the callback failed.
         source: CallbackError,

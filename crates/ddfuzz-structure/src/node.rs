@@ -1,5 +1,5 @@
-//! The tree of a file that was taken apart: its nodes, and what the numbers in the file, such as
-//! lengths and checksums, state about groups of nodes.
+//! The tree of a parsed file: its nodes, and what the numbers in the file, such as lengths and
+//! checksums, state about groups of nodes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -102,7 +102,7 @@ pub enum Node {
 /// first group inside of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
-    /// How the number is encoded.
+    /// How the number of columns is encoded in the file.
     pub encoding: Encoding,
     /// The number of columns of the picture.
     pub count: usize,
@@ -123,7 +123,7 @@ pub struct Group {
     pub part: Part,
     /// Identifies the payload (changeable bytes) of which this group of nodes holds a piece, as an
     /// IDAT chunk of PNG does: neighboring groups with the same number can be joined into one. 0 if
-    /// the group is no piece.
+    /// the group is not a piece.
     pub piece: u32,
     /// The shortest bytes that may stand in place of the content of the group of nodes in a file of
     /// its format, such as a function body that does nothing; empty if none are known.
@@ -208,7 +208,7 @@ pub enum Meaning {
     Present(Label, Label),
     /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, as a
     /// font states it. Deleted glyphs are left out: the number is the index of the first or last
-    /// glyph of the range that is still there. Each glyph of the range has a group of nodes with a
+    /// glyph of the range that was not deleted. Each glyph of the range has a group of nodes with a
     /// label (id in the file's tree) from `first` to `last`, and counts as deleted if that group is
     /// deleted.
     End {
@@ -253,8 +253,8 @@ impl Meaning {
 }
 
 impl Group {
-    /// Makes a group of `nodes` with the label `label` (its id in the tree). It is no part: it is
-    /// deleted only together with a group around it.
+    /// Makes a group of `nodes` with the label `label` (its id in the tree). It is not a part: it
+    /// is deleted only together with a group around it.
     pub fn new(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             label,

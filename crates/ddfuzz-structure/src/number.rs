@@ -124,8 +124,8 @@ impl Encoding {
         (8 - number.leading_zeros() as usize / 8).max(1)
     }
 
-    /// Reads the number at offset `at` of `text`; `None` if [`read`](Encoding::read) cannot read
-    /// one there.
+    /// Reads the number at offset `at` of `text`; `None` if [`read`](Encoding::read) cannot read a
+    /// number at this offset.
     pub fn read_at(self, text: &[u8], at: usize) -> Option<u64> {
         let (number, _) = self.read(text.get(at..)?)?;
         Some(number)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::render::render;
 
-/// The regions in the tree of a file: groups of nodes whose offsets numbers in the file state, and
-/// that contain neither parts (groups that can be deleted) nor compressed nodes.
+/// The regions in the tree of a file: groups of nodes whose offsets are stated by numbers in the
+/// file, and that contain neither parts (groups that can be deleted) nor compressed nodes.
 pub struct Regions<'a> {
     root: &'a Group,
     regions: Vec<&'a Group>,

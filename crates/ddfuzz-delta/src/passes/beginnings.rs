@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::passes::protocol::Protocol;
 
-/// Numbers of bytes with which records may begin alike.
+/// Numbers of bytes that may be equal at the beginnings of records.
 const WIDTHS: [usize; 3] = [4, 3, 2];
 /// Minimum number of records that begin alike; fewer places may be alike by chance.
 const LEAST: usize = 4;

@@ -225,8 +225,8 @@ impl<'a> ListSearch<'a> {
 
     /// Finds by bisection how many units at the front of the list can be deleted together, and
     /// deletes them. `front`: number of units at the front that must stay and are not tried, such
-    /// as brackets around units that were kept. `too_many`: number of units behind these of which
-    /// it is known that they cannot all be deleted. Returns how many units at the front need not be
+    /// as brackets around units that were kept. `too_many`: number of the next units, which are
+    /// known not to be deletable all together. Returns how many units at the front need not be
     /// tried again: the ones that stay, and the first one that the failure needs.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {

@@ -20,7 +20,7 @@
 //! | `bytes`, `groups` | single bytes, or two at a time if the parity of the size matters |
 //! | `normalize`, `shortlex`, `values` | writes `0` over bytes; `values` runs last, on small results |
 //! | `words`, `runs` and others | after the proof, in small results: as before, and columns of lists, values of names, all sequences of a few bytes |
-//! | `mutations` | in inputs that are no texts, after the proof: deletes bytes and changes others |
+//! | `mutations` | in inputs that are not texts, after the proof: deletes bytes and changes others |
 //! | `runs` | neighbors that can only be deleted together, and bytes counted by a length byte |
 //! | `multiples` | bytes of a long word whose length must stay a multiple of a number |
 //! | `pairs` | two bytes that can only be deleted together |

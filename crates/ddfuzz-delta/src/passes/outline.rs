@@ -256,10 +256,10 @@ impl Endless {
         }
     }
 
-    /// Returns the text by which the body of a block is replaced to empty it. `head` is the text
-    /// between the previous block and this one: if it is the head of a function that returns a
-    /// value, the replacement is a statement that never returns, such as an endless loop; otherwise
-    /// it is empty.
+    /// Returns the text that replaces the body of a block to empty it. `head` is the text between
+    /// the previous block and this one: if it is the head of a function that returns a value, the
+    /// replacement is a statement that never returns, such as an endless loop; otherwise it is
+    /// empty.
     fn body_after(self, head: &[u8]) -> &'static [u8] {
         let words = tokens(head);
         let is = |at: usize, word: &[u8]| words.get(at).is_some_and(|token| token.of(head) == word);

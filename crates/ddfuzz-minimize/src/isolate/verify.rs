@@ -53,8 +53,8 @@ impl VerifiedSides {
 /// refutes the claim.
 ///
 /// # Errors
-/// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
-/// see [`VerifiedSides::holds`].
+/// If the log is invalid or has no end, or if the target cannot be run. A false claim is not an
+/// error: see [`VerifiedSides::holds`].
 pub fn verify_sides(
     passing: &[u8],
     failing: &[u8],

@@ -289,8 +289,8 @@ pub struct ChangesTest {
     /// missing file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<(OsText, u64)>,
-    /// Requirements that builds have shown since the previous line of the log: pairs of changes, by
-    /// their numbers, of which the first requires the second.
+    /// Requirements that builds have shown since the previous line of the log: pairs of numbers of
+    /// changes, where the first change requires the second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<[u64; 2]>,
 }

@@ -49,7 +49,7 @@ impl<'a> Workers<'a> {
     /// Describes the workers of a minimization: `jobs` threads that will run predicted tests ahead;
     /// with a single one, nothing is run ahead. While tests are cheap, the oracle `first` answers
     /// alone; later it also serves the first worker. Other workers make their oracles by `make`; if
-    /// that fails, there is one worker less, which is no error.
+    /// that fails, there is one worker less, which is not an error.
     pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
         Workers {
             first: Mutex::new(first),

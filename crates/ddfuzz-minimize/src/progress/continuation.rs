@@ -13,7 +13,7 @@ use crate::progress::{Progress, Stage};
 use crate::question::{Manner, Question};
 use crate::steadiness::open_runs;
 
-/// Of the tests by which minimality is proved (removals of single bytes), at most this many are
+/// Maximum number of tests of the proof of minimality (removals of single bytes) that are
 /// predicted.
 const PROOFS: usize = 1024;
 /// Number of successive candidates with known outcomes (which need no run) after which the

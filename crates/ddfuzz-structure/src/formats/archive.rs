@@ -45,7 +45,7 @@ const TAR_FIELDS: [(usize, usize); 15] = [
 ];
 
 /// Reads a zlib stream that takes the entire text: one part with the decompressed content. `None`
-/// if the text is no such stream.
+/// if the text is not such a stream.
 pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let content = Codec::Zlib.unpack(text, &mut reader.unpacked)?;
     let packed = reader.packed(Codec::Zlib, &content, text);

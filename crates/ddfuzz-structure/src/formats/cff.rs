@@ -216,8 +216,7 @@ impl Cff<'_> {
 
     /// Makes the group of nodes of an INDEX: its header with the offsets, and a deletable part for
     /// each of its items, with the labels `labels` (ids in the file's tree) if these are given. If
-    /// `dictionaries`, the items are DICTs and are taken apart. `None` if the file has too many
-    /// parts.
+    /// `dictionaries`, the items are DICTs and are parsed. `None` if the file has too many parts.
     fn index_group(
         &mut self,
         reader: &mut Reader,
@@ -310,9 +309,9 @@ impl Cff<'_> {
     }
 
     /// Returns what the operands of the DICT operator `operator` state, such as an offset, in the
-    /// order of their `values`: `None` for one that stays as it is, an empty list if all do. Makes
-    /// regions of the bytes to which operands refer. `private`: label and start of the Private
-    /// DICT, in one.
+    /// order of their `values`: `None` for an operand that stays as it is, an empty list if all do.
+    /// Makes regions of the bytes to which operands refer. `private`: label and start of the
+    /// Private DICT, if the operator is in a Private DICT.
     fn meanings(
         &mut self,
         reader: &mut Reader,
@@ -347,7 +346,7 @@ impl Cff<'_> {
     }
 
     /// Returns the meaning of an operand that is the string id `value`; `None` if the id is that of
-    /// a standard string, or of none in the file.
+    /// a standard string, or if the file has no string with this id.
     fn string(&self, value: usize) -> Option<Meaning> {
         let index = value.checked_sub(STANDARD_STRINGS as usize)?;
         self.strings.get(index).map(|label| Meaning::Index(*label))

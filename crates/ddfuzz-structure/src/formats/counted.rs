@@ -106,8 +106,8 @@ impl Style {
     }
 
     /// Returns the tree nodes of `string` (a string with its size before it) in `text`: a number
-    /// for the size, which is computed anew whenever the file is put together; the bytes of the
-    /// string; and the separators.
+    /// for the size, which is computed anew whenever the file is written; the bytes of the string;
+    /// and the separators.
     fn nodes(self, reader: &mut Reader, text: &[u8], string: &Counted) -> Vec<Node> {
         let of = reader.label();
         let digits = &text[string.digits.clone()];
@@ -155,9 +155,10 @@ impl Style {
 
 /// The ranges of a text at which the size of a string may stand.
 struct NumberPlaces {
-    /// Runs of decimal digits that are directly followed by one of the separators [`AFTER`].
+    /// Sequences of decimal digits that are directly followed by one of the separators [`AFTER`].
     decimal: Vec<Range<usize>>,
-    /// Runs of hexadecimal digits at the beginnings of lines, where HTTP has the sizes of chunks.
+    /// Sequences of hexadecimal digits at the beginnings of lines, where HTTP has the sizes of
+    /// chunks.
     lines: Vec<Range<usize>>,
 }
 
@@ -388,8 +389,8 @@ fn whole(reader: &mut Reader, text: &[u8], read: ReadValue) -> Option<Vec<Node>>
     (size == text.len() && text.contains(&b':')).then_some(nodes)
 }
 
-/// Makes a value of `nodes`, which take `size` bytes in the file; always `Some`. Searches may
-/// replace a value that contains this one by it.
+/// Makes a value of `nodes`, which take `size` bytes in the file; always `Some`. Searches may put
+/// this value in place of a value that contains it.
 fn item(reader: &mut Reader, nodes: Vec<Node>, size: usize) -> Option<Value> {
     Some((vec![Group::item(reader.label(), nodes).into()], size))
 }

@@ -103,7 +103,7 @@ struct Section {
     symbols: Vec<Label>,
     /// Label (id in the file's tree) of an empty group of nodes before the first global symbol; its
     /// index is the number of local symbols, which the entry's field `sh_info` states. `None` if
-    /// the section is no symbol table.
+    /// the section is not a symbol table.
     first_global: Option<Label>,
 }
 
@@ -114,7 +114,7 @@ struct Elf<'a> {
 }
 
 /// Reads an ELF file of 32 or 64 bits and either byte order into the nodes of its tree; `None` if
-/// the text is none.
+/// the text is not such a file.
 pub fn elf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let layout = match text.get(4)? {
         1 => &NARROW,

@@ -216,10 +216,10 @@ fn ranges(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<V
 }
 
 /// Returns the tree nodes of what follows the length in a subtable of `cmap` in format 4: four
-/// lists with an item for each segment (last character, first character, distance from there to the
-/// first glyph, and an offset). The last character is a deletable part; the segment's items in the
-/// other lists are deleted together with it. `None` if the text ends before the lists do, or the
-/// file has too many parts.
+/// lists with an item for each segment (last character, first character, distance from a
+/// character's number to the index of its glyph, and an offset). The last character is a deletable
+/// part; the segment's items in the other lists are deleted together with it. `None` if the text
+/// ends before the lists do, or the file has too many parts.
 fn segments(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let word = |at: usize| {
         Some(usize::from(u16::from_be_bytes(

@@ -12,10 +12,10 @@ use crate::reader::Reader;
 /// Bit of a lookup's flags which says that the index of a mark filtering set follows the offsets of
 /// its subtables.
 const HAS_FILTER: usize = 0x10;
-/// The lowest bit of a value format of GPOS by which a value record contains an offset.
+/// Lowest of the bits of a GPOS value format that say that a value record contains an offset.
 const VALUE_OFFSETS: usize = 0x10;
-/// Maximum number of glyphs in all ranges of a coverage table (a list of glyphs) that is taken
-/// apart, so that elements of other lists can be deleted together with its glyphs.
+/// Maximum number of glyphs in all ranges of a coverage table (a list of glyphs) that is divided,
+/// so that elements of other lists can be deleted together with its glyphs.
 const MOST_TIED: usize = 1 << 13;
 
 /// What is known while a subtable, and the tables to which it leads, are read: the values of its

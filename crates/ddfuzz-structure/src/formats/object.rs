@@ -186,8 +186,8 @@ impl<'a> Object<'a> {
     }
 
     /// Puts all regions in the range `place`, and the bytes between them, into one new region with
-    /// the label `label` (id in the file's tree). Does nothing if some region lies in the range
-    /// with a part of its bytes only.
+    /// the label `label` (id in the file's tree). Does nothing if a region lies only partly in the
+    /// range.
     pub fn enclose(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::new(label, Vec::new()));
     }

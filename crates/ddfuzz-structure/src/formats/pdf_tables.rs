@@ -160,7 +160,7 @@ impl Section {
 
     /// Returns the tree nodes of this section of a PDF file (a `startxref` number, a trailer, or a
     /// cross-reference table). In them, offsets of objects and tables are computed anew whenever
-    /// the file is put together; a trailer and a table can each be deleted as a whole.
+    /// the file is written; a trailer and a table can each be deleted as a whole.
     pub fn nodes(&self, pdf: &Pdf<'_>, reader: &mut Reader) -> Vec<Node> {
         let text = pdf.text;
         match self {
