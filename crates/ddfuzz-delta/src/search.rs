@@ -37,7 +37,7 @@ pub trait Search: Send {
 
     /// Returns the outcome that the search predicts for the candidate of [`next`](Search::next);
     /// `None` if it predicts none. The caller need not run such a candidate: it may pass the
-    /// predicted outcome to [`tell`](Search::tell). That outcome is no part of a proof.
+    /// predicted outcome to [`tell`](Search::tell). That outcome is not a part of a proof.
     fn predicted(&self) -> Option<Outcome> {
         None
     }

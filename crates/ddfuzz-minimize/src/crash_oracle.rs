@@ -211,8 +211,8 @@ impl CrashOracle {
     /// Tests `candidate` by a single run under a tracer, in a fresh process and within `time`; so a
     /// crash is also classified without a second run. `kind` says how the candidate was made, which
     /// decides which keys its crash must have. Returns `None` if traced runs are not cheap, or if
-    /// the run decides nothing: it reached a limit, was ended by a signal that is no crash, or
-    /// ended in the same way as the preserved crash, but was not classified as a crash.
+    /// the run decides nothing: it reached a limit, was ended by a signal that does not count as a
+    /// crash, or ended in the same way as the preserved crash, but was not classified as a crash.
     fn ask_traced(
         &mut self,
         candidate: &[u8],
@@ -514,7 +514,7 @@ impl Oracle for CrashOracle {
 }
 
 /// Returns the answer to a test whose run did not crash: PASS if the run ended by an exit,
-/// UNRESOLVED if it exceeded a limit or was ended by a signal that is no crash.
+/// UNRESOLVED if it exceeded a limit or was ended by a signal that does not count as a crash.
 fn judge_end(ended: Ended) -> Answer {
     match ended {
         Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),

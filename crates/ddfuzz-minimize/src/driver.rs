@@ -434,8 +434,8 @@ impl Driver<'_, '_> {
 /// Returns the wall time of the minimization that left the lines `past` in its log: the time that a
 /// test line recorded last, and that of the checks and tests after it. Runs of several workers
 /// overlap, but all tests after a record take at most the interval between two. Logs of older
-/// versions have no record; their tests are taken to be run by `workers`, the number of workers
-/// now.
+/// versions have no record; their tests are taken to be run by `workers`, the present number of
+/// workers.
 pub fn wall_time(past: &[(u64, Line)], workers: u32) -> Duration {
     let (mut tests, mut checks) = (Duration::ZERO, Duration::ZERO);
     let recorded = recorded_time(past);

@@ -378,7 +378,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Continues the search if a budget has ended it; otherwise does nothing. Confirmations of the
-    /// result so far are forgotten, except that one which did not fail still counts as a
+    /// result so far are forgotten, except that a confirmation that did not fail still counts as a
     /// contradiction.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over

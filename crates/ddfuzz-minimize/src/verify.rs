@@ -140,8 +140,8 @@ pub enum VerifyError {
 /// A removal of one byte after which the result still fails, so that it is not minimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// Position of the removed byte: the range of equal bytes of the result of which one was
-    /// removed.
+    /// Position of the removed byte: the range of a sequence of equal bytes of the result, one of
+    /// which was removed.
     pub at: Range<usize>,
     /// The result without the removed byte, which still fails.
     pub text: Vec<u8>,
@@ -179,8 +179,8 @@ impl Verified {
 /// `on_progress` is called after each removal.
 ///
 /// # Errors
-/// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
-/// see [`Verified::holds`].
+/// If the log is invalid or has no end, or if the target cannot be run. A false claim is not an
+/// error: see [`Verified::holds`].
 pub fn verify(
     input: &[u8],
     log: &Log,

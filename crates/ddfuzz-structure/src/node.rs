@@ -59,8 +59,8 @@ pub enum Node {
         /// group of nodes whose presence the bit states.
         bits: Vec<(u8, Label)>,
     },
-    /// Bytes that repeat the bytes of an earlier group of nodes, whose label (id in the file's
-    /// tree) is given here; they are written anew when that group changes.
+    /// Bytes that repeat the bytes of an earlier group of nodes, with this label (id in the file's
+    /// tree); they are written anew when that group changes.
     Copy(Label),
     /// Padding: bytes of one value that bring the size of a preceding group of nodes up to a
     /// multiple of `align`.
@@ -84,8 +84,8 @@ pub enum Node {
         /// sizes require it.
         width: usize,
     },
-    /// Zeros that bring the size of the group of nodes directly around them up to the number of
-    /// bytes given here, such as the free space in the middle of a database page.
+    /// Zeros that bring the size of the group of nodes directly around them up to this number of
+    /// bytes, such as the free space in the middle of a database page.
     Gap(usize),
     /// Text that states which numbers the rows of a table have, as runs of successive numbers.
     Runs(Runs),
@@ -142,8 +142,8 @@ pub enum Part {
     No,
     /// The group of nodes is a deletable part: searches can delete it by itself.
     Own,
-    /// The group of nodes is deleted whenever the group with the label given here (id in the file's
-    /// tree) is deleted.
+    /// The group of nodes is deleted whenever the group with this label (id in the file's tree) is
+    /// deleted.
     With(Label),
 }
 
@@ -168,15 +168,16 @@ pub enum Meaning {
     /// The size, in bytes, of a group of nodes; if the group is the content of a compressed node,
     /// its size when decompressed.
     Length(Label),
-    /// How many groups of nodes inside of the group given here can be deleted, by themselves or
-    /// together with others; those inside of another such group do not count.
+    /// How many groups of nodes inside of the group with this label can be deleted, by themselves
+    /// or together with others; those inside of another such group do not count.
     Count(Label),
-    /// The distance, in bytes, from the beginning of the second group of nodes given here to the
-    /// beginning of the first one.
+    /// The distance, in bytes, from the beginning of the group of nodes with the second label to
+    /// the beginning of the group with the first label.
     Offset(Label, Label),
-    /// The distance, in bytes, from the beginning of the second group of nodes given here to that
-    /// of the first one. If the first group is no larger than the number itself, its bytes are
-    /// written in place of the number, padded with zeros (as values of TIFF entries are).
+    /// The distance, in bytes, from the beginning of the group of nodes with the second label to
+    /// that of the group with the first label. If the first group is no larger than the number
+    /// itself, its bytes are written in place of the number, padded with zeros (as values of TIFF
+    /// entries are).
     Place(Label, Label),
     /// The distance in bytes from the beginning of the group of nodes `from` to the next group of a
     /// chain. The next group is the first one, among the labels (ids in the file's tree) from
@@ -204,7 +205,7 @@ pub enum Meaning {
         base: u64,
     },
     /// How many groups of nodes were not deleted from the file, of those whose labels (ids in the
-    /// file's tree) are at least the first label given here and less than the second one.
+    /// file's tree) are at least the first label of this variant and less than the second one.
     Present(Label, Label),
     /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, as a
     /// font states it. Deleted glyphs are left out: the number is the index of the first or last
@@ -228,8 +229,8 @@ pub enum Meaning {
     /// The index of a group of nodes: how many deletable groups, whether by themselves or together
     /// with another group, precede it in the group that contains it.
     Index(Label),
-    /// A checksum, by the algorithm given here, of the bytes of a group of nodes. If the number
-    /// itself is in that group, its own bytes count as zeros (in tar as blanks).
+    /// A checksum, by this algorithm, of the bytes of a group of nodes. If the number itself is in
+    /// that group, its own bytes count as zeros (in tar as blanks).
     Check(Sum, Label),
 }
 

@@ -21,8 +21,7 @@ pub enum Encoding {
     /// The head of a CBOR item, with the number in it. The `u8` is the item's major type, which is
     /// in the high three bits of the head's first byte.
     Cbor(u8),
-    /// The number is in the header of a MessagePack item of the kind given here (text, bytes, array
-    /// or map).
+    /// The number is in the header of a MessagePack item of this kind (text, bytes, array or map).
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),

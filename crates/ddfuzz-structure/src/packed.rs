@@ -60,8 +60,8 @@ pub enum Linked {
     /// the content as a whole, such as its size.
     #[default]
     No,
-    /// Numbers outside state sizes or indices of groups of nodes in the content; the values are
-    /// given here.
+    /// Numbers outside state sizes or indices of groups of nodes in the content; the values are in
+    /// [`Inside`].
     Into(Arc<Inside>),
     /// Numbers in the content state something about groups of nodes outside, so that the content is
     /// compressed only after these groups were written.

@@ -160,8 +160,8 @@ fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
 }
 
 /// Returns the text of the range `place`, indented as it must be if it is moved to position `at`:
-/// the lines after the first one lose the indentation by which the line at `place` is deeper than
-/// the line at `at`.
+/// the lines after the first one lose as much indentation as the line at `place` has more than the
+/// line at `at`.
 pub(super) fn outdented(text: &[u8], place: &Range<usize>, at: usize) -> Vec<u8> {
     let indentation = |at: usize| {
         let line = text[..at].rsplit(|byte| *byte == b'\n').next();

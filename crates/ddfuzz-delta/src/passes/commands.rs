@@ -91,8 +91,8 @@ impl Reader<'_> {
     }
 
     /// Reads commands up to one of the keywords `stops`, or up to another keyword or sign that ends
-    /// a list of commands. Returns true if it stopped there, false if it reached the end of the
-    /// text.
+    /// a list of commands. Returns true if it stopped at one of these, false if it reached the end
+    /// of the text.
     fn list(&mut self, stops: &[&[u8]]) -> bool {
         loop {
             self.blanks(true);
@@ -147,8 +147,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the word at the present position, which may be a brace; empty if another sign is
-    /// there.
+    /// Returns the word at the present position, which may be a brace; empty if another sign is at
+    /// this position.
     fn word(&self) -> &[u8] {
         let rest = &self.text[self.at..];
         if let Some(b'{' | b'}') = rest.first() {

@@ -315,7 +315,7 @@ impl CurrentBest {
 
     /// Returns by how many bytes the whole text becomes shorter if an edit is made in its payloads
     /// (changeable bytes, the contents of compressed or encoded parts); 0 if the text does not
-    /// become shorter, or if edits are not made in payloads now.
+    /// become shorter, or if passes do not edit payloads at present.
     pub fn shortened_by(&self, edit: &Edit) -> usize {
         let envelope = self.envelope.as_ref();
         envelope.map_or(0, |envelope| envelope.shortened_by(edit))

@@ -248,7 +248,7 @@ impl RunSearch {
     }
 
     /// Tests the deletion of a sequence of bytes at each position, from the front to the end.
-    /// `length` returns how long the sequence at a position is, or `None` if none begins there.
+    /// `length` returns how long the sequence at a position is, or `None` if none begins at it.
     /// After a success, the same position is tried again.
     async fn sweep(
         &mut self,

@@ -28,8 +28,8 @@ struct Group {
     branches: Vec<Range<usize>>,
     /// Range of the line with `#endif`.
     end: Range<usize>,
-    /// Index, in the list of all groups, of the group directly around this one; `None` if there is
-    /// none.
+    /// Index, in the list of all groups, of the group directly around this group; `None` if there
+    /// is none.
     parent: Option<usize>,
 }
 

@@ -88,7 +88,7 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Makes the list search give up after `unresolved` UNRESOLVED tests; so many suggest that the
+    /// Makes the list search give up after `unresolved` UNRESOLVED tests, which suggest that the
     /// target depends on the size or the position of bytes.
     pub fn give_up_after(mut self, unresolved: usize) -> ListSearch<'a> {
         self.patience = unresolved;

@@ -236,7 +236,7 @@ impl Scanner {
     }
 
     /// Reads the tag that begins at `start`; returns it with the position after its last byte.
-    /// `None` if no tag begins there.
+    /// `None` if no tag begins at this position.
     fn tag(&mut self, text: &[u8], start: usize) -> Option<(Tag, usize)> {
         let rest = &text[start..];
         for (begin, end) in [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">")] {
@@ -429,7 +429,7 @@ pub(super) fn attributes_of(text: &[u8], tag: Range<usize>) -> Vec<Range<usize>>
 }
 
 /// Returns the range of the attribute that begins at `from`, with the blanks before it; `None` if
-/// no attribute begins there before `end`, where its tag ends.
+/// no attribute begins before `end`, the end of the tag.
 fn attribute(text: &[u8], from: usize, end: usize) -> Option<Range<usize>> {
     let blanks = text[from..end]
         .iter()

@@ -257,7 +257,7 @@ impl Endless {
     }
 
     /// Returns the text that replaces the body of a block to empty it. `head` is the text between
-    /// the previous block and this one: if it is the head of a function that returns a value, the
+    /// the previous block and this block: if it is the head of a function that returns a value, the
     /// replacement is a statement that never returns, such as an endless loop; otherwise it is
     /// empty.
     fn body_after(self, head: &[u8]) -> &'static [u8] {

@@ -233,7 +233,7 @@ struct Rounds {
     with_runs: bool,
     /// Whether the text was reduced word by word.
     by_words: bool,
-    /// The text in which no sequence of bytes could be deleted, so that no sequence is tried there
+    /// The text in which no sequence of bytes could be deleted, so that its sequences are not tried
     /// again.
     vain: VainRuns,
 }

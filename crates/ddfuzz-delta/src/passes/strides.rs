@@ -55,7 +55,7 @@ pub(super) async fn strides(work: &mut CurrentBest) -> bool {
 
 /// Tests the guess that a text has certain records, by deleting one in its middle or, if the text
 /// then does not fail, one in its last quarter instead; at the ends of a text, records are mostly
-/// needed. If one of both texts fails, returns the guess, now without the deleted record; else
+/// needed. If one of the two texts fails, returns the guess without the deleted record; else
 /// `None`.
 async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protocol> {
     let before = work.reductions();

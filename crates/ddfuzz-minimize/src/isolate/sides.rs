@@ -95,8 +95,8 @@ impl Subject {
     }
 
     /// Returns the places at which the passing input must be changed to apply `deltas`, with the
-    /// bytes that are removed and inserted there. If the deltas are bytes of the failing input, the
-    /// places are in that input, and the bytes at them count as removed.
+    /// bytes that are removed and inserted at each place. If the deltas are bytes of the failing
+    /// input, the places are in that input, and the bytes at them count as removed.
     pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
         match &self.changes {
             Some(changes) => deltas

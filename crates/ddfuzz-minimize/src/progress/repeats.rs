@@ -48,8 +48,8 @@ impl Repeats {
         }
     }
 
-    /// Returns the text to run next: the best text without one byte. An earlier test of it did not
-    /// fail, and is repeated here.
+    /// Returns the text to run next: the best text without one byte. An earlier test of this text
+    /// did not fail, and is repeated.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -127,9 +127,9 @@ impl Progress<'_> {
 
     /// Takes the outcome of a repeated run: the best without one byte, a removal that was proven
     /// not to fail and is run again. If it is FAIL, the claim is refuted: the stage of proof tests
-    /// this removal once more, and a text that fails there becomes the result and is confirmed as
-    /// often as that of a flaky failure. If a budget was used up before, no removal is tested any
-    /// more; only missing confirmations of the result follow.
+    /// this removal once more; if the text fails in this test, too, it becomes the result and is
+    /// confirmed as often as that of a flaky failure. If a budget was used up before, no removal is
+    /// tested any more; only missing confirmations of the result follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
             return;

@@ -28,7 +28,7 @@ const SINGLE: usize = 16;
 /// misfit, that is, each number that looks like the size of a string but is followed by none.
 const MISFITS: usize = 8;
 /// The strings of a text (each with its size in digits before it) that take less than three
-/// quarters of the text together are there by chance, unless at least this many of them follow each
+/// quarters of the text together count as chance, unless at least this many of them follow each
 /// other directly.
 const CHAIN: usize = 3;
 
@@ -78,8 +78,8 @@ impl Style {
 
     /// Reads the size that stands in front of a string. At offset `at` of `text` are the bytes that
     /// this style has before a size, then its digits. Returns the range of the digits, their value,
-    /// and the offset at which the string begins; `None` if no size of this style is there, or if
-    /// it has leading zeros.
+    /// and the offset at which the string begins; `None` if no size of this style begins at `at`,
+    /// or if it has leading zeros.
     fn number(self, text: &[u8], at: usize) -> Option<(Range<usize>, usize, usize)> {
         let from = at + self.before.len();
         text.get(at..)?.starts_with(self.before).then_some(())?;
@@ -272,7 +272,7 @@ fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
 
 /// Reads a decimal number that may state how many strings follow. It stands at the end of `text`,
 /// before the separator that this `style` has after a size. Returns the offset of the first digit,
-/// and the number; `None` if no number is there.
+/// and the number; `None` if there is no such number.
 fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     let digits = text.strip_suffix(style.after)?;
     let size = digits

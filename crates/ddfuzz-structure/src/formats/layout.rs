@@ -32,7 +32,7 @@ struct Scope {
 /// subtable.
 struct Table {
     /// Offset in the layout table at which the table that is read begins; the offsets in it count
-    /// from there.
+    /// from this offset.
     start: usize,
     /// Label (id in the file's tree) of the group of nodes of the table.
     own: Label,

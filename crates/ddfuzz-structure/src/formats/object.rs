@@ -177,8 +177,8 @@ impl<'a> Object<'a> {
 
     /// Finds the string that contains offset `name` of the file, in the string table `table`.
     /// Returns the label (id in the file's tree) of the string and the distance in bytes from its
-    /// beginning to `name`, which is not 0 if `name` is inside of a longer string. `None` if no
-    /// string is there.
+    /// beginning to `name`, which is not 0 if `name` is inside of a longer string. `None` if there
+    /// is no such string.
     pub fn name(&self, name: usize, table: &Range<usize>) -> Option<(Label, i64)> {
         let within = table.contains(&name);
         let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
