@@ -8,10 +8,10 @@ use crate::{Candidate, Config, Outcome, Rule, Search, part};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The test of the subset with this index, counted from 0: only one part of the failing
-    /// configuration is kept.
+    /// configuration (set of kept units) is kept.
     Subset { index: usize },
     /// The test of the complement with this index, counted from 0: one part of the failing
-    /// configuration is removed.
+    /// configuration (set of kept units) is removed.
     Complement { index: usize },
     /// No test is needed: the search has ended.
     Done,
@@ -52,8 +52,8 @@ impl Ddmin {
         machine
     }
 
-    /// Returns the granularity `n`: the number of subsets into which the failing configuration is
-    /// now split.
+    /// Returns the granularity `n`: the number of subsets into which the failing configuration (set
+    /// of kept units) is now split.
     pub fn granularity(&self) -> usize {
         self.parts
     }
@@ -83,8 +83,8 @@ impl Ddmin {
     }
 
     /// After a test that did not fail, chooses the next test: that of the next subset or the next
-    /// complement. After the last of them, splits the configuration into twice as many subsets or,
-    /// if each has one unit, ends the search.
+    /// complement. After the last of them, splits the configuration (set of kept units) into twice
+    /// as many subsets or, if each has one unit, ends the search.
     fn advance(&mut self) {
         let last = self.parts - 1;
         match self.step {

@@ -76,18 +76,20 @@ impl Clone for Box<dyn Search> {
 }
 
 /// The rule of a search that made a candidate. If the candidate becomes the new best or the new
-/// passing configuration, the step is named by this rule.
+/// passing configuration (set of kept units), the step is named by this rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Reduce to subset: one part of the failing configuration becomes the failing one.
+    /// Reduce to subset: one part of the failing configuration (set of kept units) becomes the
+    /// failing one.
     Subset,
-    /// Reduce to complement: the failing configuration without one of its parts becomes the failing
-    /// one.
+    /// Reduce to complement: the failing configuration (set of kept units) without one of its parts
+    /// becomes the failing one.
     Complement,
-    /// Increase to subset: the failing configuration without one part becomes the passing one.
+    /// Increase to subset: the failing configuration (set of kept units) without one part becomes
+    /// the passing one.
     IncreaseToSubset,
-    /// Increase to complement: the passing configuration together with one part of the difference
-    /// becomes the passing one.
+    /// Increase to complement: the passing configuration (set of kept units) together with one part
+    /// of the difference becomes the passing one.
     IncreaseToComplement,
     /// The candidate is the final result of a search, which is tested last.
     Result,
@@ -131,8 +133,8 @@ pub enum Edit {
     /// Deletes these ranges of positions (indices of bytes or other units), which ascend and do not
     /// overlap, from the current best text.
     Cut(Vec<Range<usize>>),
-    /// Keeps the units of the original input that are in this configuration, whatever the current
-    /// best text is.
+    /// Keeps the units of the original input that are in this configuration (set of kept units),
+    /// whatever the current best text is.
     Keep(Config),
     /// Makes these replacements, which ascend and do not overlap, in the current best text.
     Set(Vec<Replacement>),
@@ -149,7 +151,7 @@ impl Edit {
         }
     }
 
-    /// Returns the text that this edit makes of the text of the current best. The edit must not be
+    /// Returns the text that this edit makes of `best`, the current best text. The edit must not be
     /// [`Edit::Keep`].
     pub(super) fn of_best(&self, best: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(best.len());
@@ -157,7 +159,7 @@ impl Edit {
         text
     }
 
-    /// Appends to `text` the text that this edit makes of `best`, the text of the current best.
+    /// Appends to `text` the text that this edit makes of `best`, the current best text.
     pub(super) fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
         let mut from = 0;
         match self {

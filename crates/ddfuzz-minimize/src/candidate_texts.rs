@@ -1,5 +1,5 @@
 //! The texts of a minimization: the candidate that is being tested, the outcomes of earlier texts,
-//! and the current best.
+//! and the best text (the smallest failing so far).
 
 use ddfuzz_delta::{Cache, Caching, Candidate, Config, Edit, Full, Hit, Outcome, Rule, Seen};
 use std::cell::OnceCell;
@@ -46,11 +46,11 @@ pub(super) struct CandidateTexts<'a> {
     /// Hashes of texts whose outcome proves nothing, because the run exceeded its time limit or
     /// shared a process with other runs, or because rewriting bytes changed the minor crash key.
     unproven: HashSet<ContentHash>,
-    /// For each position in the current best whose byte was removed without a failure: the index of
-    /// the test that showed it.
+    /// For each position in the best text (the smallest failing so far) whose byte was removed
+    /// without a failure: the index of the test that showed it.
     singles: BTreeMap<usize, u64>,
-    /// Number of distinct texts that result from removing a single byte of the current best; empty
-    /// until it is counted.
+    /// Number of distinct texts that result from removing a single byte of the best text (the
+    /// smallest failing so far); empty until it is counted.
     removals: OnceCell<u64>,
     contradictions: Contradictions,
     tests: u64,
@@ -195,7 +195,8 @@ impl<'a> CandidateTexts<'a> {
     }
 
     /// Records `reply` as the outcome of the pending candidate. Returns the `reduce` log line if
-    /// the candidate failed and became the new best; else `None`.
+    /// the candidate failed and became the new best text (the smallest failing so far); else
+    /// `None`.
     pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
         let pending = self.pending.take()?;
         self.rule = Some(pending.candidate.rule);

@@ -144,8 +144,8 @@ pub(super) fn count_runs(text: &[u8]) -> u64 {
 /// count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradictions {
-    /// Texts that were UNRESOLVED only because rewriting bytes changed the minor key. The same text
-    /// may fail if it results from deletions.
+    /// Texts that were UNRESOLVED only because rewriting bytes changed the minor key (hash of the
+    /// call path). The same text may fail if it results from deletions.
     rewritten: HashSet<TextId>,
     found: bool,
 }
@@ -154,8 +154,8 @@ impl Contradictions {
     /// Records a contradiction if a run of `text` ended with `outcome`, an earlier run of the same
     /// text with `before` (`None` if there was none), and only one of the two is FAIL. It is no
     /// contradiction if the run that did not fail was of a candidate made by rewriting bytes
-    /// (`kind`): such a candidate must also keep the minor key, so it may not fail where another
-    /// candidate with the same text does.
+    /// (`kind`): such a candidate must also keep the minor key (hash of the call path), so it may
+    /// not fail where another candidate with the same text does.
     pub fn note(&mut self, text: TextId, kind: Kind, outcome: Outcome, before: Option<Outcome>) {
         let (fails, failed) = (
             outcome == Outcome::Fail,

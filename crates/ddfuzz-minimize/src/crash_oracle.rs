@@ -74,8 +74,9 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 /// Tests whether a target still has one particular crash.
 ///
 /// - PASS: the run ended without a crash.
-/// - FAIL: the run crashed with the same class and major key. If bytes were rewritten, the minor
-///   key must be the same, too.
+/// - FAIL: the run crashed with the same class and major key (hash that identifies the bug). If
+///   bytes were rewritten, the minor
+///   key (hash of the call path) must be the same, too.
 /// - UNRESOLVED: the run had another crash (a [`Slip`]), exceeded a limit, had a crash that did not
 ///   occur again under the tracer, or was ended by a signal that does not count as a crash (such as
 ///   SIGTERM); or
@@ -375,10 +376,11 @@ impl CrashOracle {
     }
 
     /// Compares a crash on `input` with the crash that must be preserved. Gives FAIL if class and
-    /// major key are the same and the minor key is, too; if the candidate was made by deleting only
-    /// (`kind`), its minor key may differ. Else gives UNRESOLVED and, if class or major key differ,
-    /// a slip (a record of the other crash). A hang without a known place counts as the preserved
-    /// hang, if their classes agree and the preserved one has no known place either.
+    /// major key (hash that identifies the bug) are the same and the minor key (hash of the call
+    /// path) is, too; if the candidate was made by deleting only (`kind`), its minor key may
+    /// differ. Else gives UNRESOLVED and, if class or major key differ, a slip (record of a crash
+    /// of another bug). A hang without a known place counts as the preserved hang, if their classes
+    /// agree and the preserved one has no known place either.
     fn compare(
         &mut self,
         class: Class,

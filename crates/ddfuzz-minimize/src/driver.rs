@@ -465,8 +465,8 @@ fn recorded_time(past: &[(u64, Line)]) -> Duration {
     Duration::from_millis(recorded.unwrap_or(0))
 }
 
-/// Checks whether this log line makes another text the best: a `reduce` line, or an empty input
-/// that fails.
+/// Checks whether this log line makes another text the best (the smallest failing so far): a
+/// `reduce` line, or an empty input that fails.
 fn gives_new_best(line: &Line) -> bool {
     match line {
         Line::Reduce(_) => true,

@@ -139,7 +139,8 @@ impl Minimized {
     /// Returns the failure rate to report of a flaky failure; `None` if the failure is
     /// reproducible. It is the rate of the result, if some runs of the result did not fail.
     /// Otherwise it is the rate of the input, if runs of the input differed, or that of the
-    /// confirming runs, if one text had different outcomes or the best did not fail again.
+    /// confirming runs, if one text had different outcomes or the best text (the smallest failing
+    /// so far) did not fail again.
     pub fn flaky(&self) -> Option<Rate> {
         let is_cut = |warning: &Warning| matches!(warning, Warning::Unconfirmed { .. });
         let of_result = self.warnings.iter().find_map(|warning| match warning {
@@ -274,7 +275,8 @@ pub struct MinRecord {
     pub search: String,
     /// The crash that the minimization preserved.
     pub outcome: MinimizedCrash,
-    /// First 12 hex digits of the minor key of the result's crash; null if it was not computed.
+    /// First 12 hex digits of the minor key (hash of the call path) of the result's crash; null if
+    /// it was not computed.
     pub minor_after: Option<String>,
     /// How often the result failed, in its confirmations in fresh processes at the end.
     pub rate: Rate,

@@ -250,7 +250,7 @@ pub struct Runs {
 /// The status of a running minimization, for a progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimizeStatus {
-    /// The present phase: baseline, search, proof, or confirmation.
+    /// The present phase: runs of the input (baseline), search, proof, or confirmation.
     pub phase: MinimizePhase,
     /// Size of the best (the smallest failing text so far), in bytes.
     pub size: u64,
@@ -261,8 +261,8 @@ pub struct MinimizeStatus {
     /// Number of runs outside of the search: of the input (baseline), of the empty input, repeated
     /// runs of candidates of a flaky input (votes), and confirmations of the result.
     pub checks: u64,
-    /// Number of removals of single bytes of the best that are known not to fail, and of all such
-    /// removals.
+    /// Number of removals of single bytes of the best text (the smallest failing so far) that are
+    /// known not to fail, and of all such removals.
     pub proved: Proved,
     /// The runs of the present phase; `None` in a search and a proof, whose number of runs depends
     /// on the outcomes.

@@ -49,8 +49,8 @@ impl Process {
     }
 }
 
-/// Major and minor key of a crash of another bug, which a candidate had instead of the crash being
-/// minimized.
+/// Major and minor key (hash of the call path) of a crash of another bug, which a candidate had
+/// instead of the crash being minimized.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -68,7 +68,7 @@ pub struct SlipKeys {
 pub struct Slip {
     /// Class of the crash that the candidate had.
     pub class: Class,
-    /// Major and minor key of the crash that the candidate had.
+    /// Major and minor key (hash of the call path) of the crash that the candidate had.
     pub keys: SlipKeys,
     /// Record of the crash that the candidate had, for the first slip (crash of another bug) with
     /// these keys; `None` for later slips, and if the crash did not occur again when it was

@@ -39,7 +39,8 @@ impl Manner {
     }
 
     /// Runs `text` with `oracle` in this manner: observed, in a fresh process, or in the fastest
-    /// way. Returns the answer, and the hints of an observed run (else empty).
+    /// way. Returns the answer, and the hints of an observed run, such as compared operands (else
+    /// empty).
     pub fn put(self, oracle: &mut dyn Oracle, text: &[u8]) -> Result<(Answer, Hints), OracleError> {
         let kind = self.kind();
         if self.is_observed() {
@@ -84,9 +85,10 @@ impl Manner {
     }
 
     /// Returns true if `outcome`, that of a run made in this manner, makes the predicted later
-    /// questions wrong. Predictions assume that no candidate fails: so FAIL of a candidate, of a
-    /// vote (repeated run of a candidate of a flaky input) or of the empty input makes them wrong,
-    /// because another text becomes the best. Returns false for all other outcomes and checks.
+    /// questions (texts to run) wrong. Predictions assume that no candidate fails: so FAIL of a
+    /// candidate, of a vote (repeated run of a candidate of a flaky input) or of the empty input
+    /// makes them wrong, because another text becomes the best text (the smallest failing so far).
+    /// Returns false for all other outcomes and checks.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom | What::Vote) | Manner::Test { .. } => {
@@ -160,7 +162,8 @@ impl Reply {
     }
 }
 
-/// The oracle's answer to a test, with the hints for the search that an observed run gave.
+/// The oracle's answer to a test, with the hints for the search, such as compared operands, that an
+/// observed run gave.
 pub(super) type ObservedAnswer = (Answer, Hints);
 
 /// Runs the tests and checks of a minimization, one after another: by a single oracle, or by a pool
@@ -220,7 +223,7 @@ const MOST: usize = 128;
 /// several at a time if the oracle takes several.
 pub(super) struct SingleOracle<'a> {
     oracle: &'a mut dyn Oracle,
-    /// The predicted next questions, with the answers that were made ahead.
+    /// The predicted next questions (texts to run), with the answers that were made ahead.
     ahead: VecDeque<(Question, Answer)>,
     /// Largest number of runs in the next request of several runs.
     several: usize,
@@ -231,7 +234,7 @@ pub(super) struct SingleOracle<'a> {
 }
 
 impl<'a> SingleOracle<'a> {
-    /// Makes the answerer that lets `oracle` answer the questions of a minimization.
+    /// Makes the answerer that lets `oracle` answer the questions (texts to run) of a minimization.
     pub fn new(oracle: &'a mut dyn Oracle) -> SingleOracle<'a> {
         SingleOracle {
             oracle,
@@ -272,8 +275,8 @@ impl<'a> SingleOracle<'a> {
         Ok(())
     }
 
-    /// Removes and returns the answer to `question`, if it is the next one that was made ahead.
-    /// Otherwise drops all answers that were made ahead, and returns `None`.
+    /// Removes and returns the answer to `question` (a text to run), if it is the next one that was
+    /// made ahead. Otherwise drops all answers that were made ahead, and returns `None`.
     fn take(&mut self, question: Question) -> Option<Answer> {
         if self.ahead.front()?.0 == question {
             return Some(self.ahead.pop_front()?.1);

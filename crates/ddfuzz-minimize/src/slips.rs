@@ -20,8 +20,8 @@ pub struct Slips {
 }
 
 impl Slips {
-    /// Makes a `Slips` that has examined no crash yet; `classifier` computes the keys and records
-    /// of crashes.
+    /// Makes a `Slips` (crashes of other bugs) that has examined no crash yet; `classifier`
+    /// computes the keys and records of crashes.
     pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
         Slips {
             classifier,
@@ -73,8 +73,8 @@ impl Slips {
         Ok(crash)
     }
 
-    /// Forgets for which crashes a record was made already, so that the next slip of each crash
-    /// gets a record again.
+    /// Forgets for which crashes a record was made already, so that the next slip (crash of another
+    /// bug) with each pair of keys gets a record again.
     pub fn forget(&mut self) {
         self.examined.clear();
     }

@@ -63,7 +63,7 @@ pub(super) enum Baseline {
 
 /// Returns how many runs of the input before the search must all fail for the input to count as
 /// failing in every run. That is 3, unless an earlier run of the input did not fail (`doubtful`);
-/// then it is 20 if the runs on which a claim rests are repeated (`repeats`), else 5.
+/// then it is 20 if the runs on which a claim of minimality rests are repeated (`repeats`), else 5.
 pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
     match (doubtful, repeats) {
         (true, true) => ESTIMATING,

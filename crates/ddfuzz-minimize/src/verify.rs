@@ -56,7 +56,7 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
 /// minimized one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
-    /// Major and minor key of the crash in the other bug.
+    /// Major and minor key (hash of the call path) of the crash in the other bug.
     pub keys: SlipKeys,
     /// Index, in the log, of the test of this candidate; of the first such test if several
     /// candidates of the same size ran into the bug.

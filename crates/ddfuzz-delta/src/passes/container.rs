@@ -1,5 +1,5 @@
-//! The passes over a file of a known format: its parts are deleted, and its payloads are reduced,
-//! while lengths, counts, offsets and checksums stay correct.
+//! The passes over a file of a known format: its parts are deleted, and its payloads (changeable
+//! bytes) are reduced, while lengths, counts, offsets and checksums stay correct.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -83,10 +83,11 @@ const WORTH_ANOTHER: usize = 32;
 /// tests, or thoroughly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
-    /// Each step of the reduction of a payload ends after [`IMPATIENT`] successive tests that
-    /// delete little.
+    /// Each step of the reduction of a payload (changeable bytes) ends after [`IMPATIENT`]
+    /// successive tests that delete little.
     Rough,
-    /// Each step of the reduction of a payload tries all that it can, up to the step's own limits.
+    /// Each step of the reduction of a payload (changeable bytes) tries all that it can, up to the
+    /// step's own limits.
     Thorough,
 }
 
@@ -113,7 +114,7 @@ impl Trial {
 }
 
 /// Reduces a file by its format: deletes parts, reduces payloads (changeable bytes), and lowers
-/// values. Returns true if a changed file still failed, and so became the current best; false,
+/// values. Returns true if a changed file still failed, and so became the current best text; false,
 /// without a test, if the file is not of the format.
 pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
     let before = work.reductions();

@@ -29,7 +29,8 @@ struct Shared {
     best: Config,
 }
 
-/// The handle by which a search function asks for tests and reports its best configuration.
+/// The handle by which a search function asks for tests and reports its best configuration (set of
+/// kept units).
 #[derive(Clone)]
 pub(super) struct Asker(Arc<Mutex<Shared>>);
 
@@ -72,7 +73,7 @@ impl Asker {
         self.exchange().extra
     }
 
-    /// Reports the smallest failing configuration so far to the step machine.
+    /// Reports the smallest failing configuration (set of kept units) so far to the step machine.
     pub fn set_best(&self, best: &Config) {
         self.exchange().best = best.clone();
     }
@@ -194,7 +195,7 @@ impl Coroutine {
         self.predicted
     }
 
-    /// Returns the smallest failing configuration so far. Implements
+    /// Returns the smallest failing configuration (set of kept units) so far. Implements
     /// [`Search::best`](crate::Search::best).
     pub fn best(&self) -> &Config {
         &self.best

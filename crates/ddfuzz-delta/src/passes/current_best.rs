@@ -10,8 +10,8 @@ use crate::passes::repair::Repair;
 use crate::passes::syntax::SyntaxPredictor;
 use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 
-/// Maximum number of bytes at the beginning of the current best that are examined to tell whether
-/// it is a text.
+/// Maximum number of bytes at the beginning of the current best text that are examined to tell
+/// whether it is a text.
 const SAMPLE: usize = 4096;
 
 /// If a text is not UTF-8 (it is in Latin-1, or an edit has cut a character), it still counts as a
@@ -26,8 +26,8 @@ const LONGEST_RUN: usize = 1 << 16;
 /// run (sequence of bytes).
 const RUN: usize = 4;
 
-/// The current best, which is the smallest failing configuration so far, and its text. Invariant:
-/// its test gave FAIL, and it never grows.
+/// The current best, which is the smallest failing configuration (set of kept units) so far, and
+/// its text. Invariant: its test gave FAIL, and it never grows.
 pub(super) struct CurrentBest {
     asker: Asker,
     /// The original input; empty if the units of the search are not bytes. While passes edit only
@@ -40,7 +40,7 @@ pub(super) struct CurrentBest {
     text: Option<Arc<[u8]>>,
     /// True if bytes were replaced, so that the text cannot be rebuilt from `original`.
     rewritten: bool,
-    /// Number of tests so far that gave FAIL, so that their text became the current best.
+    /// Number of tests so far that gave FAIL, so that their text became the current best text.
     reductions: usize,
     /// Number of tests that the search has asked for so far.
     asked: usize,
@@ -81,7 +81,7 @@ const WORTHWHILE: usize = 128;
 const SLOW: usize = 1 << 16;
 
 impl CurrentBest {
-    /// Creates the current best: at first the whole input `original`, whose test gave FAIL.
+    /// Creates the current best text: at first the whole input `original`, whose test gave FAIL.
     pub fn new(asker: Asker, original: Arc<[u8]>) -> CurrentBest {
         CurrentBest {
             asker,
@@ -110,14 +110,14 @@ impl CurrentBest {
         }
     }
 
-    /// Returns the size of the current best: its number of units, which are mostly bytes.
+    /// Returns the size of the current best text: its number of units, which are mostly bytes.
     pub fn len(&self) -> usize {
         self.best.len()
     }
 
     /// Returns the number of tests so far that gave FAIL, so that their text became the current
-    /// best. A pass compares this number before and after its tests to learn whether it changed the
-    /// text.
+    /// best text. A pass compares this number before and after its tests to learn whether it
+    /// changed the text.
     pub fn reductions(&self) -> usize {
         self.reductions
     }
@@ -188,8 +188,8 @@ impl CurrentBest {
         (0..len).filter_map(|at| self.byte(at)).collect()
     }
 
-    /// Returns true if the beginning of the current best looks like a text: at most 5 % control
-    /// characters, and UTF-8 or hardly anything but ASCII.
+    /// Returns true if the beginning of the current best text looks like a text: at most 5 %
+    /// control characters, and UTF-8 or hardly anything but ASCII.
     pub fn is_text(&self) -> bool {
         let sample = self.sample();
         let control = sample
@@ -246,7 +246,7 @@ impl CurrentBest {
     }
 
     /// Ends what [`enter`](CurrentBest::enter) began: passes see the whole text again. Returns the
-    /// document with its payloads as passes have left them.
+    /// document with its payloads (changeable bytes) as passes have left them.
     ///
     /// # Panics
     /// Without a call of [`enter`](CurrentBest::enter) before.
@@ -265,7 +265,7 @@ impl CurrentBest {
     }
 
     /// Sets the predictor, or removes it for `None`. From now on, it predicts that texts with more
-    /// syntax errors than the current best do not fail, so that they are not run.
+    /// syntax errors than the current best text do not fail, so that they are not run.
     pub fn predict_by(&mut self, predictor: Option<SyntaxPredictor>) {
         self.predictor = predictor;
     }
@@ -301,8 +301,8 @@ impl CurrentBest {
         envelope.map_or(self.best.len(), |envelope| envelope.whole.text.len())
     }
 
-    /// Returns true if the text that `edit` makes of the current best need not be run, because the
-    /// predictor expects that it does not fail.
+    /// Returns true if the text that `edit` makes of the current best text need not be run, because
+    /// the predictor expects that it does not fail.
     fn is_refused(&mut self, edit: &Edit) -> bool {
         if self.predictor.is_none() {
             return false;

@@ -1,5 +1,5 @@
-//! Payloads of a document as the text that passes edit: each edit of payloads becomes an edit of
-//! the whole text, in which lengths, checksums and offsets are corrected.
+//! Payloads of a document as the text that passes edit: each edit of payloads (changeable bytes)
+//! becomes an edit of the whole text, in which lengths, checksums and offsets are corrected.
 
 use std::ops::Range;
 use std::sync::Arc;

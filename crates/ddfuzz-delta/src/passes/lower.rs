@@ -1,6 +1,6 @@
-//! The pass `lower`: lowers values in payloads of a file of a known format, such as the size of a
-//! picture in its header, and deletes rows and columns of data together with lowering the number
-//! that counts them.
+//! The pass `lower`: lowers values in payloads (changeable bytes) of a file of a known format, such
+//! as the size of a picture in its header, and deletes rows and columns of data together with
+//! lowering the number that counts them.
 
 use std::sync::Arc;
 
@@ -135,8 +135,8 @@ struct Place {
 }
 
 impl Place {
-    /// Reads the number at this place (a payload's index, an offset and an encoding) from
-    /// `payloads`; `None` if the number is too large for this machine, or if the payload ends
+    /// Reads the number at this place (index of a payload (changeable bytes), offset and encoding)
+    /// from `payloads`; `None` if the number is too large for this machine, or if the payload ends
     /// before the number does.
     fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let number = self.form.read(&payloads[self.payload], self.at)?;

@@ -74,8 +74,8 @@ const MOST_BELOW: usize = 16;
 /// Number of different literals (numbers, strings) of a text above which several of them are
 /// shortened in one test.
 const MANY_LITERALS: usize = 8;
-/// One of this many candidates with more syntax errors than the current best is run nevertheless,
-/// to check the prediction that such candidates do not fail.
+/// One of this many candidates with more syntax errors than the current best text is run
+/// nevertheless, to check the prediction that such candidates do not fail.
 const VERIFIED: usize = 16;
 /// Number of wrong predictions (candidates that failed although they had more syntax errors than
 /// the best text) after which outcomes are no longer predicted by syntax errors.
@@ -88,10 +88,11 @@ const PREDICTED: usize = 1 << 13;
 const PREDICTED_OF_SLOW: usize = 1 << 16;
 
 /// A predictor of outcomes by syntax: a text does not fail if it has more syntax errors than the
-/// current best.
+/// current best text.
 pub(super) struct SyntaxPredictor {
     grammar: Arc<dyn Grammar>,
-    /// Number of syntax errors of the current best; `usize::MAX` if it is too large to count them.
+    /// Number of syntax errors of the current best text; `usize::MAX` if it is too large to count
+    /// them.
     errors: usize,
     /// Maximum size, in bytes, of texts whose syntax errors are counted.
     largest: usize,
@@ -120,8 +121,9 @@ impl SyntaxPredictor {
         }
     }
 
-    /// Returns true if `text` is not to be run: it has more syntax errors than the current best, so
-    /// it will hardly fail. False for each [`VERIFIED`]th such text, which tests the prediction.
+    /// Returns true if `text` is not to be run: it has more syntax errors than the current best
+    /// text, so it will hardly fail. False for each [`VERIFIED`]th such text, which tests the
+    /// prediction.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
         let is_known = self.errors < usize::MAX && text.len() <= self.largest;
         if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {
@@ -443,7 +445,7 @@ fn by_size(tree: &SyntaxTree) -> Vec<usize> {
 }
 
 /// Tests the text with the bytes `with` in place of the node in the range `at`; `rule` is the name
-/// of the pass in logs. Returns true if the text fails, and so becomes the current best.
+/// of the pass in logs. Returns true if the text fails, and so becomes the current best text.
 async fn replace(
     work: &mut CurrentBest,
     rule: &'static str,

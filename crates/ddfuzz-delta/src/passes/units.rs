@@ -22,8 +22,8 @@ pub(super) trait Units: Send {
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit>;
 
     /// Updates the list after the text without the units in `cuts` failed and became the current
-    /// best. Returns, for each of `cuts`, how many of its units are still in the list; that is 0
-    /// unless a unit (such as a pair of brackets) contains units that were kept.
+    /// best text. Returns, for each of `cuts`, how many of its units are still in the list; that is
+    /// 0 unless a unit (such as a pair of brackets) contains units that were kept.
     fn accept(&mut self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize>;
 
     /// Returns the index of the first unit whose deletion gives the same text as the deletion of

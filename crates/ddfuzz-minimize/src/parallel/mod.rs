@@ -2,9 +2,9 @@
 //!
 //! A clone of the search receives a predicted outcome for each candidate, never FAIL, and returns
 //! further candidates; workers run these ahead. Answers are used strictly in the order of the
-//! questions, and each question is compared with the predicted one. So the log, the result and all
-//! counts except `speculative` are the same as with one worker; a wrong prediction only wastes
-//! runs.
+//! questions (which text to run), and each question is compared with the predicted one. So the log,
+//! the result and all counts except `speculative` are the same as with one worker; a wrong
+//! prediction only wastes runs.
 //!
 //! A failing test ends the use of a clone, because later candidates are edits of another best text.
 //! Waiting jobs are then taken back, and running ones finish. Crashes of other bugs in their runs
@@ -74,7 +74,7 @@ impl<'a> Workers<'a> {
 /// depend on the number of workers, except for times and
 /// [`Counts::speculative`](crate::Counts::speculative).
 ///
-/// If the oracle of a worker fails, the worker ends, and the first oracle answers its question. All
+/// If the oracle of a worker fails, the worker ends, and the first oracle runs its text. All
 /// threads have ended when the function returns.
 ///
 /// # Errors

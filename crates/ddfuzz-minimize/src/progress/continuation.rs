@@ -1,4 +1,4 @@
-//! Predicts the next questions of a minimization, assuming that no test fails.
+//! Predicts which texts a minimization will run next, assuming that no test fails.
 
 use ddfuzz_delta::interruption::{Interruption, interruptible};
 use ddfuzz_delta::{
@@ -128,10 +128,11 @@ pub(crate) struct Continuation {
     /// Removals of single bytes that still have to be tested for the proof of minimality, the next
     /// one last.
     open: Vec<Candidate>,
-    /// Number of confirmations of the best, after the proof, that are still to be predicted.
+    /// Number of confirmations of the best text (the smallest failing so far), after the proof,
+    /// that are still to be predicted.
     confirms: u64,
-    /// Removals of single bytes that are to be run again, because the claim rests on them, the next
-    /// one last.
+    /// Removals of single bytes that are to be run again, because the claim of minimality rests on
+    /// them, the next one last.
     repeats: Vec<Range<usize>>,
     /// Number of runs without failure after which a candidate counts as not failing.
     votes: u64,

@@ -8,8 +8,9 @@ use crate::progress::{Progress, Stage};
 use crate::steadiness::{ESTIMATING, repeated_removals};
 use crate::{Proved, Rate, Runs};
 
-/// The removals of single bytes of the best that are run again, because the claim rests on only one
-/// run of each: if the failure is flaky, one run without it proves little.
+/// The removals of single bytes of the best text (the smallest failing so far) that are run again,
+/// because the claim rests on only one run of each: if the failure is flaky, one run without it
+/// proves little.
 #[derive(Debug)]
 pub(super) struct Repeats {
     /// Removals that are still to be run, the next one last. Each is the range of a sequence of
@@ -125,11 +126,12 @@ impl Progress<'_> {
         !self.repeats.as_ref().is_some_and(open)
     }
 
-    /// Takes the outcome of a repeated run: the best without one byte, a removal that was proven
-    /// not to fail and is run again. If it is FAIL, the claim is refuted: the stage of proof tests
-    /// this removal once more; if the text fails in this test, too, it becomes the result and is
-    /// confirmed as often as that of a flaky failure. If a budget was used up before, no removal is
-    /// tested any more; only missing confirmations of the result follow.
+    /// Takes the outcome of a repeated run: the best text (the smallest failing so far) without one
+    /// byte, a removal that was proven not to fail and is run again. If it is FAIL, the claim is
+    /// refuted: the stage of proof tests this removal once more; if the text fails in this test,
+    /// too, it becomes the result and is confirmed as often as that of a flaky failure. If a budget
+    /// was used up before, no removal is tested any more; only missing confirmations of the result
+    /// follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
             return;

@@ -250,7 +250,7 @@ impl Cff<'_> {
 
     /// Returns the tree nodes of the DICT in the range `place`: a deletable part for each operator
     /// with its operands. If it is a Private DICT, `private` is its label (id in the file's tree)
-    /// and offset. A DICT that cannot be read becomes a payload.
+    /// and offset. A DICT that cannot be read becomes a payload (changeable bytes).
     fn dictionary(
         &mut self,
         reader: &mut Reader,

@@ -80,7 +80,8 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 
 /// Returns the tree nodes of a table `name` whose header states `count` records, without the
 /// strings: each record that is in the text is a deletable part, and what follows the records is a
-/// payload. `None` if the text is shorter than the header, or the file has too many parts.
+/// payload (changeable bytes). `None` if the text is shorter than the header, or the file has too
+/// many parts.
 fn names_alone(reader: &mut Reader, text: &[u8], count: usize) -> Option<Vec<Node>> {
     let (head, size) = NAMES;
     let records = text.get(head..)?.chunks_exact(size).take(count);

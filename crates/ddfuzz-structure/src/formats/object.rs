@@ -157,7 +157,7 @@ impl<'a> Object<'a> {
 
     /// Returns the tree nodes of the string table in the range `place`: a deletable part for each
     /// string, which [`Object::name`] then finds. If the table has too many strings, or the file
-    /// too many parts, it becomes one payload.
+    /// too many parts, it becomes one payload (changeable bytes).
     pub fn strings(&mut self, reader: &mut Reader, place: Range<usize>) -> Vec<Node> {
         let bytes = &self.text[place.clone()];
         let count = bytes.iter().filter(|byte| **byte == 0).count();

@@ -310,10 +310,10 @@ pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
 }
 
 /// Returns the tree nodes of the record `payload`: the serial types of its `columns`, and their
-/// values, of which texts and blobs are payloads. `head` is the size of the number at the record's
-/// front. In a row of the schema table, `root` is the root page that the fourth column states, and
-/// `clauses` are the ranges of the SQL statement in the fifth column that become deletable parts,
-/// with their labels (ids in the file's tree).
+/// values, of which texts and blobs are payloads (changeable bytes). `head` is the size of the
+/// number at the record's front. In a row of the schema table, `root` is the root page that the
+/// fourth column states, and `clauses` are the ranges of the SQL statement in the fifth column that
+/// become deletable parts, with their labels (ids in the file's tree).
 fn record(
     database: &Database<'_>,
     reader: &mut Reader,
