@@ -75,8 +75,8 @@ impl Clone for Box<dyn Search> {
     }
 }
 
-/// The rule of a search that made a candidate. If the candidate becomes the new best or the new
-/// passing configuration (set of kept units), the step is named by this rule.
+/// The rule of a search that made a candidate. The step is named by this rule if the candidate
+/// becomes the new best (smallest failing) or the new passing configuration (set of kept units).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// Reduce to subset: one part of the failing configuration (set of kept units) becomes the

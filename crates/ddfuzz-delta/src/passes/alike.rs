@@ -1,5 +1,5 @@
-//! Guesses which bytes are not needed: if a sweep has deleted equal bytes at two places, the same
-//! bytes are probably not needed at other places.
+//! Guesses which bytes are not needed: if a sweep (deletion of bytes block by block) has deleted
+//! equal bytes at two places, the same bytes are probably not needed at other places.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -34,8 +34,8 @@ impl Run<'_> {
     }
 }
 
-/// A recorder of the sequences of bytes that a sweep over a text has deleted. It guesses at which
-/// other places equal sequences are not needed.
+/// A recorder of the sequences of bytes that a sweep over a text (deletion of bytes block by block)
+/// has deleted. It guesses at which other places equal sequences are not needed.
 #[derive(Default)]
 pub(super) struct Alike {
     /// The deleted sequences of bytes, in the order in which the sweep (a walk over the text that

@@ -15,7 +15,8 @@ use crate::{Candidate, Config, ExtraTests, Hints, Outcome};
 pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A closure that starts the search function from its beginning. If it is started again and given
-/// the same outcomes and hints, the search function must ask for the same tests.
+/// the same outcomes and hints (facts that runs report besides outcomes), the search function must
+/// ask for the same tests.
 type Begin = Arc<dyn Fn(Asker) -> Running + Send + Sync>;
 
 /// The state that a step machine and its `async` search function share to pass candidates and
@@ -92,8 +93,9 @@ impl Future for AwaitedOutcome {
     }
 }
 
-/// What a step machine has received from its caller: an outcome, hints, or how many extra tests are
-/// allowed. A list of all of these, in order, serves to rebuild the machine in a clone.
+/// What a step machine has received from its caller: an outcome, hints (facts that runs report
+/// besides outcomes), or how many extra tests are allowed. A list of all of these, in order, serves
+/// to rebuild the machine in a clone.
 #[derive(Clone)]
 enum Received {
     Hints(Hints),
@@ -104,7 +106,8 @@ enum Received {
 /// A step machine that is driven by an `async` search function.
 ///
 /// A future cannot be copied. A clone therefore starts a new search function and gives it the same
-/// hints and outcomes. Cloning takes as long as the search so far, without its tests.
+/// hints (facts that runs report besides outcomes) and outcomes. Cloning takes as long as the
+/// search so far, without its tests.
 pub(super) struct Coroutine {
     units: usize,
     begin: Begin,
@@ -175,8 +178,8 @@ impl Coroutine {
         self.go_on();
     }
 
-    /// Passes the hints of a run to the search function. Implements
-    /// [`Search::hint`](crate::Search::hint).
+    /// Passes the hints of a run (facts that it reported besides its outcome) to the search
+    /// function. Implements [`Search::hint`](crate::Search::hint).
     pub fn hint(&mut self, hints: &Hints) {
         self.past.push(Received::Hints(hints.clone()));
         self.asker.exchange().hints = hints.clone();

@@ -1,4 +1,5 @@
-//! Predicts where a sweep finds the next needed unit: by the usual gap, or by a periodic pattern.
+//! Predicts where a sweep (deletion of units block by block) finds the next needed unit: by the
+//! usual gap, or by a periodic pattern.
 
 use std::ops::Range;
 
@@ -51,8 +52,8 @@ impl GapModel {
         block << blocks.saturating_sub(1).min(32)
     }
 
-    /// Records that the sweep deleted `units` units in one test: the gap that is being measured,
-    /// between two needed units, is longer by them.
+    /// Records that the sweep (deletion of units block by block) deleted `units` units in one test:
+    /// the gap that is being measured, between two needed units, is longer by them.
     pub fn record_deleted(&mut self, units: usize) {
         self.gap += units;
         self.blocks += 1;
@@ -113,12 +114,13 @@ struct Pair {
     kept: usize,
 }
 
-/// A recorder of the sequences of units that a sweep deleted and kept; if they make a repeating
-/// pattern, it guesses how the pattern continues.
+/// A recorder of the sequences of units that a sweep (deletion of units block by block) deleted and
+/// kept; if they make a repeating pattern, it guesses how the pattern continues.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// Lengths of the sequences of units that a sweep over a list deleted and kept, as pairs, in
-    /// the order of the sweep; the last pair is still growing.
+    /// Lengths of the sequences of units that a sweep over a list (deletion of units block by
+    /// block) deleted and kept, as pairs, in the order of the sweep; the last pair is still
+    /// growing.
     pairs: Vec<Pair>,
     /// Number of wrong guesses of a repeating pattern so far. Each doubles the number of
     /// repetitions that the next guess requires.
@@ -126,8 +128,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Records that a sweep over a list has deleted a sequence of `units` units; if the last
-    /// recorded sequence was deleted, too, makes it longer instead.
+    /// Records that a sweep over a list (deletion of units block by block) has deleted a sequence
+    /// of `units` units; if the last recorded sequence was deleted, too, makes it longer instead.
     pub fn record_deleted(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) if pair.kept == 0 => pair.deleted += units,
@@ -138,8 +140,9 @@ impl Pattern {
         }
     }
 
-    /// Records that a sweep over a list has kept a sequence of `units` units, because the failure
-    /// needs them; if the last recorded sequence was kept, too, makes it longer instead.
+    /// Records that a sweep over a list (deletion of units block by block) has kept a sequence of
+    /// `units` units, because the failure needs them; if the last recorded sequence was kept, too,
+    /// makes it longer instead.
     pub fn record_kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,
@@ -151,8 +154,8 @@ impl Pattern {
     }
 
     /// Forgets the recorded sequences of deleted and of needed units. Called after a guess that
-    /// their pattern repeats was correct: the sweep then skips units, so that its next sequences do
-    /// not adjoin the recorded ones.
+    /// their pattern repeats was correct: the sweep (deletion of units block by block) then skips
+    /// units, so that its next sequences do not adjoin the recorded ones.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }

@@ -39,7 +39,8 @@ pub(super) struct ListSearch<'a> {
     /// Number of successive needed units (which the failure needs) after which a sweep over the
     /// list, which deletes block by block from the end, ends.
     fruitless: usize,
-    /// True if a sweep ended because too many successive units were needed.
+    /// True if a sweep (deletion of units block by block) ended because too many successive units
+    /// were needed.
     stopped: bool,
 }
 
@@ -95,8 +96,8 @@ impl<'a> ListSearch<'a> {
         self
     }
 
-    /// Makes each sweep over the list end after `needed` successive units that turn out to be
-    /// needed for the failure.
+    /// Makes each sweep over the list (deletion of units block by block) end after `needed`
+    /// successive units that turn out to be needed for the failure.
     pub fn stop_after(mut self, needed: usize) -> ListSearch<'a> {
         self.fruitless = needed;
         self
@@ -112,8 +113,8 @@ impl<'a> ListSearch<'a> {
         self.unresolved >= self.patience
     }
 
-    /// Returns true if a sweep ended before its last unit, because too many successive units were
-    /// needed.
+    /// Returns true if a sweep (deletion of units block by block) ended before its last unit,
+    /// because too many successive units were needed.
     pub fn has_stopped(&self) -> bool {
         self.stopped
     }
@@ -314,10 +315,10 @@ impl<'a> ListSearch<'a> {
         Some((Alike::watch(self.work)?, first))
     }
 
-    /// Deletes, in one test, bytes that are equal to bytes that the sweep has deleted elsewhere
-    /// (which `alike` remembers), and so are probably not needed. Only units of `rest`, which the
-    /// sweep has not reached, are deleted. Returns the end of `rest` after the deletion, from where
-    /// the sweep continues towards the front.
+    /// Deletes, in one test, bytes that are equal to bytes deleted elsewhere by the sweep (deletion
+    /// of units block by block), and so are probably not needed. `alike` remembers the deleted
+    /// bytes. Only units of `rest`, which the sweep has not reached, are deleted. Returns the end
+    /// of `rest` after the deletion, from where the sweep continues towards the front.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
         let Some(first) = self.units.first_byte() else {
             return rest.end;
@@ -337,10 +338,10 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Guesses that the pattern of deleted and kept units that `pattern` has seen so far repeats in
-    /// `rest`, the units that the sweep has not reached yet. Deletes, in one test, the units of
-    /// `rest` that the sweep would delete then. If the text without them does not fail, tries the
-    /// same with the back half of `rest`, which the sweep reaches first. Returns the position from
-    /// where the sweep continues towards the front.
+    /// `rest`, the units that the sweep (deletion of units block by block) has not reached yet.
+    /// Deletes, in one test, the units of `rest` that the sweep would delete then. If the text
+    /// without them does not fail, tries the same with the back half of `rest`, which the sweep
+    /// reaches first. Returns the position from where the sweep continues towards the front.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {
@@ -372,9 +373,10 @@ impl<'a> ListSearch<'a> {
     }
 }
 
-/// Records in `alike` that a sweep has deleted the units `cut`; `alike` guesses later at which
-/// other places equal bytes can be deleted. `bytes` has the text before the deletion, and the
-/// position in it of the list's first unit; nothing is recorded if it is `None`.
+/// Records in `alike` that a sweep (deletion of units block by block) has deleted the units `cut`;
+/// `alike` guesses later at which other places equal bytes can be deleted. `bytes` has the text
+/// before the deletion, and the position in it of the list's first unit; nothing is recorded if it
+/// is `None`.
 fn record(alike: &mut Alike, bytes: &Option<(Arc<[u8]>, usize)>, cut: Range<usize>) {
     if let Some((text, first)) = bytes {
         alike.record_deleted(text, first + cut.start..first + cut.end);

@@ -34,7 +34,7 @@ const LEAST: &str = "least";
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.
 const ROUNDS: usize = 4;
 /// Number of successive syntax nodes that turn out to be needed for the failure, after which the
-/// sweep over a list of siblings ends.
+/// sweep over a list of siblings (deletion of units block by block) ends.
 const FRUITLESS: usize = 16;
 /// Number of tests at the beginning of the reduction by a grammar that show whether the grammar
 /// helps: they must delete enough of the text ([`LEAST_GAIN`]).

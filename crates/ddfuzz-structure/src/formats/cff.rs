@@ -199,7 +199,8 @@ fn entries(text: &[u8], place: Range<usize>) -> Option<Vec<Entry>> {
 
 impl Cff<'_> {
     /// Returns the tree nodes of all bytes after the four INDEX structures that follow the header:
-    /// the regions, and payloads (changeable bytes) between them. `None` if regions overlap.
+    /// the regions (byte ranges that offsets refer to), and payloads (changeable bytes) between
+    /// them. `None` if regions overlap.
     fn region_nodes(&mut self) -> Option<Vec<Node>> {
         let regions = std::mem::take(&mut self.regions);
         let starts: Vec<usize> = regions.keys().copied().chain([self.text.len()]).collect();
@@ -266,9 +267,9 @@ impl Cff<'_> {
         groups.map(Node::Group).collect()
     }
 
-    /// Makes the group of nodes of a DICT operator and its operands, and regions of the bytes to
-    /// which operands refer. The group is deleted together with such a region or, if there is none,
-    /// by itself.
+    /// Makes the group of nodes of a DICT operator and its operands, and regions (byte ranges that
+    /// offsets refer to) of the bytes to which operands refer. The group is deleted together with
+    /// such a region or, if there is none, by itself.
     fn entry(
         &mut self,
         reader: &mut Reader,

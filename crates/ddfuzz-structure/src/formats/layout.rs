@@ -55,8 +55,8 @@ enum Target {
     Coverage(u8),
 }
 
-/// State of reading a layout table of an OpenType font (GSUB, GPOS or GDEF): its regions, features
-/// and lookups.
+/// State of reading a layout table of an OpenType font (GSUB, GPOS or GDEF): its regions (byte
+/// ranges that offsets refer to), features and lookups.
 struct Layout<'a> {
     text: &'a [u8],
     glyphs: Option<&'a Glyphs>,
@@ -74,7 +74,8 @@ struct Layout<'a> {
 }
 
 /// Reads the table GSUB, if `substitutes`, or GPOS into the nodes of its tree. `None` if its list
-/// of scripts, features or lookups cannot be read, regions overlap, or the file has too many parts.
+/// of scripts, features or lookups cannot be read, regions (byte ranges that offsets refer to)
+/// overlap, or the file has too many parts.
 pub fn layout(
     reader: &mut Reader,
     text: &[u8],
@@ -105,7 +106,8 @@ pub fn layout(
 }
 
 /// Reads the table GDEF, which classifies glyphs (bases, ligatures, marks), into the nodes of its
-/// tree. `None` if it is cut off, regions overlap, or the file has too many parts.
+/// tree. `None` if it is cut off, regions (byte ranges that offsets refer to) overlap, or the file
+/// has too many parts.
 pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let root = reader.label();
     let mut layout = Layout::new(text, glyphs, false);

@@ -22,11 +22,12 @@ pub struct Region {
 }
 
 /// What is known while an object file or program is read: its bytes, its byte order, and the
-/// regions and strings found so far.
+/// regions (byte ranges that offsets refer to) and strings found so far.
 pub struct Object<'a> {
     pub text: &'a [u8],
     pub big: bool,
-    /// Size of the file's header in bytes; all regions are after it.
+    /// Size of the file's header in bytes; all regions (byte ranges that offsets refer to) are
+    /// after it.
     pub head: usize,
     /// Label (id in the file's tree) of the group of nodes of the entire file; offsets count from
     /// its beginning.
@@ -218,7 +219,8 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the tree nodes of the whole file: `head`, the nodes of its header, then the regions
-    /// and the bytes between them; `None` if two regions overlap.
+    /// (byte ranges that offsets refer to) and the bytes between them; `None` if two regions
+    /// overlap.
     pub fn nodes(self, mut head: Vec<Node>) -> Option<Vec<Node>> {
         let regions = self.regions.into_iter();
         let regions = regions.map(|(start, region)| (start..region.end, region.group.into()));

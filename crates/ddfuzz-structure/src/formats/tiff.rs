@@ -242,8 +242,9 @@ impl Tiff<'_> {
     }
 
     /// Returns the tree nodes of a directory entry with the label `part` (id in the file's tree).
-    /// If its values are elsewhere in the file, makes a region of them, which is deleted together
-    /// with the entry. `entries` are all entries of the directory.
+    /// If its values are elsewhere in the file, makes a region (a byte range that offsets refer to)
+    /// of them, which is deleted together with the entry. `entries` are all entries of the
+    /// directory.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
