@@ -68,9 +68,9 @@ pub enum ProofRef {
     Check(What),
 }
 
-/// For a text, the log lines that prove that removals of its single bytes do not fail, and the
-/// number of all such removals. In a sequence of equal bytes, all removals give the same text, so
-/// they count once.
+/// For a text, the log lines that prove that removals of its single bytes make the failure go away,
+/// and the number of all removals of single bytes. In a sequence of equal bytes, all removals give
+/// the same text, so they count once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {
     proof: Vec<ProofRef>,
@@ -97,8 +97,8 @@ impl Certificate {
         }
     }
 
-    /// Returns two numbers: of removals of single bytes that are proven not to fail, and of all
-    /// such removals.
+    /// Returns two numbers: of removals of single bytes that are proven to make the failure go
+    /// away, and of all removals of single bytes.
     pub fn proved(&self) -> Proved {
         Proved {
             done: self.proof.len() as u64,
@@ -106,14 +106,14 @@ impl Certificate {
         }
     }
 
-    /// Returns the log lines that prove removals of single bytes not to fail, in ascending order of
-    /// position.
+    /// Returns the log lines that prove that removals of single bytes make the failure go away, in
+    /// ascending order of position.
     pub fn proof(&self) -> &[ProofRef] {
         &self.proof
     }
 
-    /// Returns [`Claim::OneMinimal`] if every removal of a single byte is proven not to fail, else
-    /// [`Claim::BestSoFar`].
+    /// Returns [`Claim::OneMinimal`] if every removal of a single byte is proven to make the
+    /// failure go away, else [`Claim::BestSoFar`].
     pub fn claim(&self) -> Claim {
         match self.proof.len() as u64 == self.of {
             true => Claim::OneMinimal,

@@ -114,8 +114,8 @@ pub struct Minimized {
     pub text: Vec<u8>,
     /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,
-    /// Number of removals of single bytes of the result that are proven not to fail, and of all
-    /// such removals.
+    /// Number of removals of single bytes of the result that are proven to make the failure go
+    /// away, and number of all removals of single bytes.
     pub proved: Proved,
     /// Size of the original input, in bytes.
     pub size_before: u64,
@@ -268,8 +268,8 @@ pub struct MinRecord {
     /// Numbers of the minimization's tests, by how each was answered: by a run, the cache, or a
     /// predictor.
     pub tests: Counts,
-    /// Number of removals of single bytes of the result that are proven not to fail, and of all
-    /// such removals.
+    /// Number of removals of single bytes of the result that are proven to make the failure go
+    /// away, and number of all removals of single bytes.
     pub proved: Proved,
     /// Name of the search (delta debugging algorithm), such as `ddmin`.
     pub search: String,
@@ -330,7 +330,7 @@ pub struct PhaseRecord {
     /// change.
     pub claim: Claim,
     /// Number of removals of single units (bytes, arguments, characters, or variables) that are
-    /// proven not to fail, and of all such removals.
+    /// proven to make the failure go away, and number of all such removals.
     pub proved: Proved,
     /// Numbers of this minimization's tests, by how each was answered: by a run, the cache, or a
     /// predictor.

@@ -262,7 +262,7 @@ pub struct MinimizeStatus {
     /// runs of candidates of a flaky input (votes), and confirmations of the result.
     pub checks: u64,
     /// Number of removals of single bytes of the best text (the smallest failing so far) that are
-    /// known not to fail, and of all such removals.
+    /// known to make the failure go away, and number of all removals of single bytes.
     pub proved: Proved,
     /// The runs of the present phase; `None` in a search and a proof, whose number of runs depends
     /// on the outcomes.

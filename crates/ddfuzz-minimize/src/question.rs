@@ -1,5 +1,5 @@
-//! A question of a minimization and its answer: how a text is run, what is logged of the answer,
-//! and the trait [`Answerer`].
+//! A question of a minimization (a text to run, and how) and its answer; what is logged of the
+//! answer; and the trait [`Answerer`].
 
 use ddfuzz_delta::{Candidate, Hints, Outcome};
 use ddfuzz_exec::TimeLimit;

@@ -29,11 +29,11 @@ pub(super) const ESTIMATING: u64 = 20;
 /// to a limit.
 const TESTS_PER_CONFIRMATION: u64 = 5;
 /// Divisor of the number of tests of a long search: at its end, as many proven removals of single
-/// bytes as the quotient are run again, to show whether they still do not fail.
+/// bytes as the quotient are run again, to show whether they still make the failure go away.
 const TESTS_PER_REPEAT: u64 = 20;
-/// Maximum number of times that the removal of one byte is run again. A removal that fails in two
-/// of three runs is then missed only once in 2000 times: its test and all of these runs would have
-/// to pass.
+/// Maximum number of times that a text without one byte is run again. A text that fails in two of
+/// three runs is then missed only once in 2000 times: its test and all of these runs would have to
+/// pass.
 const MOST_REPEATS: u64 = 6;
 /// Number of removals of single bytes up to which each of them is run again twice at the end, in a
 /// minimization whose result is confirmed by three runs. Of more removals, each is run again once.
@@ -109,11 +109,11 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns how many of the `removals` (single bytes whose removal is proven not to fail) are tested
-/// again after the search, and how often each. Their number is that of the runs that confirm the
-/// result ([`confirmations`] of `executed` tests and `least`), or one for every twenty tests if
-/// that is more, but at most all. Each is tested once, or twice if at most five are chosen; if
-/// `least` is more than three, up to six times, the more often the fewer they are.
+/// Returns how many of the `removals` (single bytes whose removal is proven to make the failure go
+/// away) are tested again after the search, and how often each. Their number is that of the runs
+/// that confirm the result ([`confirmations`] of `executed` tests and `least`), or one for every
+/// twenty tests if that is more, but at most all. Each is tested once, or twice if at most five are
+/// chosen; if `least` is more than three, up to six times, the more often the fewer they are.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);

@@ -154,8 +154,8 @@ pub struct Verified {
     pub claim: Claim,
     /// Outcome of the new run of the minimized input: FAIL if it still fails.
     pub result: Outcome,
-    /// Number of removals of single bytes that did not fail when they were run again, and of all
-    /// removals that the claim is about; both 0 for [`Claim::BestSoFar`].
+    /// Number of removals of single bytes that made the failure go away when they were run again,
+    /// and number of all removals that the claim is about; both 0 for [`Claim::BestSoFar`].
     pub proved: Proved,
     /// The first removal of a single byte after which the result still fails; `None` if there is
     /// none.
@@ -166,7 +166,7 @@ pub struct Verified {
 
 impl Verified {
     /// Checks whether the claim of the log holds: the result fails in the new run, and all removals
-    /// of single bytes that the claim is about were run again and did not fail. For
+    /// of single bytes that the claim is about were run again and made the failure go away. For
     /// [`Claim::BestSoFar`], only the result must fail.
     pub fn holds(&self) -> bool {
         self.result == Outcome::Fail && self.proved.done == self.proved.of

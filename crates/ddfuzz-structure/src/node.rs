@@ -87,7 +87,8 @@ pub enum Node {
     /// Zeros that bring the size of the group of nodes directly around them up to this number of
     /// bytes, such as the free space in the middle of a database page.
     Gap(usize),
-    /// Text that states which numbers the rows of a table have, as runs of successive numbers.
+    /// Text that states which numbers the rows of a table have, as runs (sequences) of successive
+    /// numbers.
     Runs(Runs),
     /// A number in the file that states how many columns a picture has.
     Columns(Columns),

@@ -72,8 +72,8 @@ pub(super) struct Mutations {
     left: Option<Left>,
 }
 
-/// Two numbers of tests that the pass of random mutations may still take: in the present grant, and
-/// in all.
+/// Two numbers of tests that the pass of random mutations may still take: in the present grant
+/// (tests that are allowed after each success), and in all.
 #[derive(Clone, Copy)]
 struct Left {
     /// Number of tests in one grant; the pass gets a grant at the beginning, and again whenever a

@@ -141,9 +141,9 @@ pub struct StartLine {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
     /// If true, the runs on which a claim rests are repeated at the end: the result is run once for
-    /// each five executed tests, at least `confirms` and at most twenty times; and as many removals
-    /// of a single byte that do not fail are run again, or more after many tests. Absent in older
-    /// logs.
+    /// each five executed tests, at least `confirms` and at most twenty times; and as many texts
+    /// without a single byte, which did not fail, are run again, or more after many tests. Absent
+    /// in older logs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
     /// Least number of runs that confirm the result; if there are few removals of single bytes,

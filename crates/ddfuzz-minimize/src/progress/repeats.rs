@@ -62,9 +62,9 @@ impl Repeats {
 }
 
 impl Progress<'_> {
-    /// Begins to run again some removals of single bytes that do not fail, as the claim says.
-    /// Returns false if there is nothing to run again: nothing is claimed, no removal is proven, or
-    /// the log is an older one, which has no such runs.
+    /// Begins to run again some of the texts without a single byte of the result, which do not
+    /// fail, as the claim says. Returns false if there is nothing to run again: nothing is claimed,
+    /// no removal is proven, or the log is an older one, which has no such runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         if self.repeated(0).is_none() {
             return false;
@@ -85,8 +85,8 @@ impl Progress<'_> {
     }
 
     /// Returns two numbers: how many of the `removals` are run again at the end, and how many times
-    /// each. Removals are those of single bytes, proven not to fail. `None` if nothing is claimed,
-    /// or in an older log, which has no such runs.
+    /// each. Removals are those of single bytes that are proven to make the failure go away. `None`
+    /// if nothing is claimed, or in an older log, which has no such runs.
     fn repeated(&self, removals: u64) -> Option<(u64, u64)> {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
         let least = self.least_confirmations.filter(|_| is_claimed)?;
@@ -96,8 +96,8 @@ impl Progress<'_> {
 
     /// Returns how many runs have confirmed the result, and how many are needed: runs of the result
     /// itself, and repeated runs of the result without one of its bytes, which confirm the claim.
-    /// `proved` says for how many single bytes the removal is proven not to fail, and how many
-    /// there are.
+    /// `proved` says for how many single bytes the removal is proven to make the failure go away,
+    /// and how many there are.
     pub(super) fn confirming(&self, proved: Proved) -> Runs {
         let repeated = self.repeats.as_ref().map_or(0, |repeats| repeats.done);
         let done = self.confirmed.tries + repeated;
@@ -127,10 +127,10 @@ impl Progress<'_> {
     }
 
     /// Takes the outcome of a repeated run: the best text (the smallest failing so far) without one
-    /// byte, a removal that was proven not to fail and is run again. If it is FAIL, the claim is
-    /// refuted: the stage of proof tests this removal once more; if the text fails in this test,
-    /// too, it becomes the result and is confirmed as often as that of a flaky failure. If a budget
-    /// was used up before, no removal is tested any more; only missing confirmations of the result
+    /// byte, which was proven not to fail and is run again. If it is FAIL, the claim is refuted:
+    /// the stage of proof tests this removal once more; if the text fails in this test, too, it
+    /// becomes the result and is confirmed as often as that of a flaky failure. If a budget was
+    /// used up before, no removal is tested any more; only missing confirmations of the result
     /// follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
