@@ -172,9 +172,9 @@ pub enum MinimizeError {
     /// A callback could not store a result or a crash.
     #[error("{what} could not be stored: {source}")]
     Callback {
-        /// The error that the callback returned.
+        /// Name of what could not be stored, such as "the reproducer".
         what: &'static str,
-        /// The error by which the callback failed.
+        /// The error that the callback returned.
         source: CallbackError,
     },
 }

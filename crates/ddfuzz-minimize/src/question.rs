@@ -190,8 +190,8 @@ pub(super) trait Answerer {
         Ok(None)
     }
 
-    /// Returns the slips (crashes of other bugs) of tests that workers ran ahead, but for which the
-    /// search did not ask, and forgets them, so that the next call returns only later ones.
+    /// Returns the slips (crashes of other bugs) of tests that workers made in advance and the
+    /// search did not need, and forgets them, so that the next call returns only later slips.
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }

@@ -110,10 +110,10 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
 }
 
 /// Returns how many of the `removals` (single bytes whose removal is proven to make the failure go
-/// away) are tested again after the search, and how often each. Their number is that of the runs
-/// that confirm the result ([`confirmations`] of `executed` tests and `least`), or one for every
-/// twenty tests if that is more, but at most all. Each is tested once, or twice if at most five are
-/// chosen; if `least` is more than three, up to six times, the more often the fewer they are.
+/// away) are tested again after the search, and how often each. These are as many as runs confirm
+/// the result ([`confirmations`] of `executed` tests and `least`), or a twentieth of the tests if
+/// that is more, but at most all. Each is tested once, or twice if at most five are chosen; if
+/// `least` is more than three, up to six times, the more often the fewer they are.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);

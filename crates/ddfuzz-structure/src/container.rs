@@ -356,8 +356,8 @@ impl Kind {
 struct Removal<'a> {
     kind: Kind,
     indices: &'a [usize],
-    /// Number of groups of nodes of the kind that the traversal of the tree has passed so far,
-    /// which is the index, in pre-order, of the next one that it meets.
+    /// Index, in pre-order, of the next group of nodes of the kind that the traversal of the tree
+    /// will meet: the number of those passed so far.
     next: usize,
     /// Labels (ids in the file's tree) of the removed groups of nodes, and of all groups inside of
     /// them.

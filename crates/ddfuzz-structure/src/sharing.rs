@@ -109,8 +109,8 @@ fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     }
 }
 
-/// What is needed while a region is removed from the tree of a file, node by node, so that the
-/// offsets that stated its place state that of another region instead.
+/// What is needed while a region is removed from the tree of a file, node by node, so that offsets
+/// refer to another region in its place.
 struct Share<I> {
     region: Label,
     /// Label (id in the file's tree) of the region to which offsets refer in place of the removed

@@ -46,10 +46,10 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Deletes, in one test, bytes in front of position `to` that are equal to bytes that this pass has
-/// deleted (which `alike` remembers), and so are probably not needed. Returns the position from
-/// where the caller continues to delete single bytes towards the front: `to`, lowered by the number
-/// of deleted bytes.
+/// Deletes, in one test, bytes in front of position `to` that are equal to bytes deleted by this
+/// pass, and so are probably not needed. `alike` remembers the deleted bytes. Returns the position
+/// from where the caller continues to delete single bytes towards the front: `to`, lowered by the
+/// number of deleted bytes.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
         return to;

@@ -94,7 +94,7 @@ async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
 struct Part {
     /// Size of the part in bytes, as it was in the text when the part was added to the list.
     size: usize,
-    /// Position of the part's first node in the text as it was before the round.
+    /// Position of the part's first node in the text as it was before the round of deletions.
     start: usize,
     /// Indices, in the tree, of the siblings among which the part's nodes are.
     siblings: Arc<[usize]>,
@@ -112,7 +112,7 @@ struct Parts {
     left: BinaryHeap<Part>,
     /// For each needed part that was divided, the number of its pieces that were not deleted.
     pieces: Vec<usize>,
-    /// Ranges that were deleted, as positions in the text before the round.
+    /// Ranges that were deleted, as positions in the text before the round of deletions.
     gone: Vec<Range<usize>>,
 }
 

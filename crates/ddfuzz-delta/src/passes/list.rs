@@ -36,8 +36,8 @@ pub(super) struct ListSearch<'a> {
     unresolved: usize,
     /// Number of UNRESOLVED tests after which the list search gives up.
     patience: usize,
-    /// Number of successive needed units (which the failure needs) after which a sweep over the
-    /// list, which deletes block by block from the end, ends.
+    /// Number of successive units that the failure needs after which a sweep over the list
+    /// (deletion block by block from its end) ends.
     fruitless: usize,
     /// True if a sweep (deletion of units block by block) ended because too many successive units
     /// were needed.

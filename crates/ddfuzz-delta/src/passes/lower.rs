@@ -161,7 +161,7 @@ fn places(payloads: &[Arc<[u8]>]) -> impl Iterator<Item = Place> {
 /// which consists of rows of equal size. Rows of a picture are treated as columns of a single row.
 struct Columns {
     place: Place,
-    /// The number, which is the number of columns if the guess is right.
+    /// Value of the number, which is the number of columns if the guess is right.
     count: usize,
     /// Index, in the document (the parsed file), of the payload (changeable bytes) whose columns
     /// the number counts.

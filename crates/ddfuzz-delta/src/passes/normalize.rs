@@ -20,7 +20,8 @@ const HALVED: usize = 16;
 pub(super) struct OtherBytes {
     rule: &'static str,
     value: u8,
-    /// Positions, in the current best text, of the bytes that differ, ascending.
+    /// Positions, in the current best text, of the bytes that differ from the value to be written,
+    /// ascending.
     at: Vec<usize>,
 }
 

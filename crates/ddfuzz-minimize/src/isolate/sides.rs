@@ -152,9 +152,9 @@ fn joined(changes: &[Change]) -> Vec<Change> {
 /// while the search brings it closer to the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The side that passes; it begins as the passing input.
+    /// The text that passes; at the beginning of the search, the passing input.
     Passing,
-    /// The side that fails; it begins as the failing input.
+    /// The text that fails; at the beginning of the search, the failing input.
     Failing,
 }
 

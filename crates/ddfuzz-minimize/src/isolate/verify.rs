@@ -25,9 +25,9 @@ pub struct VerifiedSides {
     /// The claim in the end line of the log, such as that both sides differ by a 1-minimal set of
     /// deltas (bytes or edits).
     pub claim: Claim,
-    /// Outcome of the passing side (text) in the new run.
+    /// Outcome of the passing side (text) when it was run again.
     pub passing: Outcome,
-    /// Outcome of the failing side (text) in the new run.
+    /// Outcome of the failing side (text) when it was run again.
     pub failing: Outcome,
     /// Number of tests that confirmed the claim when they were run again, and of all tests that the
     /// claim rests on; both 0 for [`Claim::BestSoFar`].

@@ -18,7 +18,7 @@ pub(super) struct Repeats {
     open: Vec<Range<usize>>,
     /// The best text after the next removal in `open`; empty if none is left.
     text: Vec<u8>,
-    /// Number of runs that were made.
+    /// Number of repeated runs that were made.
     done: u64,
 }
 
