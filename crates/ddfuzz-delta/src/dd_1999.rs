@@ -279,9 +279,9 @@ impl Dd3Call {
         Dd3Call::new(self.complement(index), rest, 2)
     }
 
-    /// Returns `c'`, among which the rule *try again* continues to search: the units of `c` that
-    /// are in every complement whose test gave FAIL; all units of `c` if no test of a complement
-    /// did.
+    /// Returns `c'`, the units among which the rule *try again* continues to search: those units of
+    /// `c` that are in every complement whose test gave FAIL; all units of `c` if no complement
+    /// failed.
     fn bounded(&self) -> Config {
         let failed = |(index, outcome): (usize, &Outcome)| {
             (*outcome == Outcome::Fail).then(|| self.complement(index))
@@ -406,7 +406,7 @@ impl Findings {
     }
 
     /// Returns the last candidate to test: the union of all results, if it is not known yet whether
-    /// that fails; `None` if that is known, or the union is not computed yet.
+    /// the union fails; `None` if this is known, or the union is not computed yet.
     pub fn last_test(&self) -> Option<Candidate> {
         let result = self.result.as_ref().filter(|_| self.in_doubt)?;
         Some(Candidate::keep(Rule::Result, result.clone()))

@@ -279,9 +279,9 @@ impl<'a> CandidateTexts<'a> {
     }
 
     /// Returns true if a failing candidate becomes the new best (the smallest failing text so far);
-    /// `edit` says how it was made. A candidate that was made from the present best always does;
-    /// one that was made from the original input does only if it is smaller than the best. The
-    /// searches use the same rule.
+    /// `edit` says how it was made. A candidate that was made from the present best always becomes
+    /// it; one that was made from the original input becomes it only if it is smaller than the
+    /// present best. The searches use the same rule.
     fn is_new_best(&self, edit: &Edit) -> bool {
         match edit {
             Edit::Cut(_) | Edit::Set(_) => true,

@@ -75,12 +75,10 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 ///
 /// - PASS: the run ended without a crash.
 /// - FAIL: the run crashed with the same class and major key (hash that identifies the bug). If
-///   bytes were rewritten, the minor
-///   key (hash of the call path) must be the same, too.
+///   bytes were rewritten, the minor key (hash of the call path) must be the same, too.
 /// - UNRESOLVED: the run had another crash (a [`Slip`]), exceeded a limit, had a crash that did not
 ///   occur again under the tracer, or was ended by a signal that does not count as a crash (such as
-///   SIGTERM); or
-///   bytes were rewritten and the minor key changed.
+///   SIGTERM); or bytes were rewritten and the minor key changed.
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,

@@ -114,7 +114,7 @@ impl Options<'_> {
 }
 
 /// Why a minimization, an isolation (`diff`, `max`) or the replay of a log has no result. After
-/// [`Interrupted`](MinimizeError::Interrupted) it can be resumed.
+/// [`Interrupted`](MinimizeError::Interrupted), the minimization or isolation can be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum MinimizeError {
     /// The input does not fail, so there is nothing to minimize.
@@ -189,8 +189,8 @@ pub enum MinimizePhase {
     /// Removals of single bytes that the search has not tested are tested, to prove the result
     /// minimal.
     Proof,
-    /// The smallest text found is run again in fresh processes, to confirm that it fails, and
-    /// removals of single bytes of it, to confirm that they do not.
+    /// The smallest text found is run again in fresh processes, to confirm that it fails, and so
+    /// are texts without one of its bytes, to confirm that they do not fail.
     Confirm,
 }
 

@@ -35,10 +35,10 @@ const TESTS_PER_REPEAT: u64 = 20;
 /// three runs is then missed only once in 2000 times: its test and all of these runs would have to
 /// pass.
 const MOST_REPEATS: u64 = 6;
-/// Number of removals of single bytes up to which each of them is run again twice at the end, in a
-/// minimization whose result is confirmed by three runs. Of more removals, each is run again once.
-/// One more run of each would prove little of few removals: a program that fails in every second
-/// run could pass in all of them.
+/// Maximum number of removals of single bytes that are each run again twice at the end, in a
+/// minimization whose result is confirmed by three runs. If there are more, each is run again once.
+/// A single further run of each of few removals would prove little: a program that fails in every
+/// second run could pass in all of them.
 const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. If the input fails so rarely
 /// that it would take more runs, a candidate that fails as rarely is missed more often than once in

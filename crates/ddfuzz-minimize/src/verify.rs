@@ -174,9 +174,9 @@ impl Verified {
 }
 
 /// Replays a log, and then runs its result again and, if minimality is claimed, each removal of a
-/// single byte, in fresh processes; stops at the first removal that still fails. A flaky result is
-/// run until it fails, at most as often as a candidate was or 20 times, whichever is more.
-/// `on_progress` is called after each removal.
+/// single byte, in fresh processes; stops at the first removal after which the result still fails.
+/// A flaky result is run until it fails, at most as often as a candidate was or 20 times, whichever
+/// is more. `on_progress` is called after each removal.
 ///
 /// # Errors
 /// If the log is invalid or has no end, or if the target cannot be run. A false claim is not an

@@ -2,8 +2,8 @@
 //! `ddfuzz-delta` reduce.
 //!
 //! - In: a text, or a text and the name of a structure.
-//! - Out: a [`Structure`], whose format parses texts and writes them again, with lengths,
-//!   counts, offsets and checksums that agree.
+//! - Out: a [`Structure`], whose format parses texts and writes them again, with lengths, counts,
+//!   offsets and checksums that agree.
 //! - Central type: the tree of a file (`Node`, `Group`, `Number`), which is written by `render` and
 //!   edited by `Container`.
 //! - Reading order: `node.rs`, `number.rs`, `render.rs`, `container.rs`, `packed.rs`, `reader.rs`,

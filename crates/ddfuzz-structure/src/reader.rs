@@ -54,8 +54,9 @@ pub enum Field {
     /// Marks the record as one piece of a payload (changeable bytes) that continues in the next
     /// record of the same type, as the IDAT chunks of PNG.
     Piece,
-    /// Zeros that pad the size of a span (range of fields of a record), given by its number first,
-    /// to a multiple of the second number in bytes.
+    /// Zeros that pad the size of a span (range of fields of a record) to a multiple of a number of
+    /// bytes. The first value is the number of the span in the record, the second one this number
+    /// of bytes.
     Pad(u8, usize),
 }
 

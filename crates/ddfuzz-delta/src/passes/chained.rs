@@ -151,8 +151,8 @@ impl Layout {
     }
 
     /// Returns the binary format of a text whose records have this layout, with payloads in the
-    /// ranges `payloads`. If the layout has a checksum, finds the known one that agrees in all
-    /// records; `None` if there is none.
+    /// ranges `payloads`. If the layout has a checksum, finds the known checksum that agrees in all
+    /// records; `None` if no known checksum does.
     fn protocol(self, text: &[u8], payloads: Vec<Range<usize>>) -> Option<Protocol> {
         let checks = match self.check {
             0 => Vec::new(),

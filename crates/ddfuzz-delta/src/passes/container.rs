@@ -250,8 +250,8 @@ async fn compact(
 }
 
 /// Tests the file with its compressed payloads compressed anew. If it still fails, returns the new
-/// document, whose decompressed payloads can be changed; if not, one that treats compressed
-/// payloads as bytes. Makes no test if the new file equals the old one or is larger.
+/// document, whose decompressed payloads can be changed; if not, returns a document that treats
+/// compressed payloads as bytes. Makes no test if the new file equals the old one or is larger.
 async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let Some(repacked) = document.repacked() else {
         return document;

@@ -32,7 +32,7 @@ pub(super) struct CurrentBest {
     asker: Asker,
     /// The original input; empty if the units of the search are not bytes. While passes edit only
     /// some payloads (changeable bytes) of a document, the contents of these payloads as they were
-    /// when that began.
+    /// when these edits began.
     original: Arc<[u8]>,
     /// Positions of the original input from which the bytes of the current best text come.
     best: Config,
@@ -400,8 +400,8 @@ impl CurrentBest {
 
     /// Counts an edit of payloads (the contents of a file that passes edit at present) as a test
     /// without success, although it was not tested: the whole file would not become smaller. Does
-    /// so only if the payloads are larger than [`SLOW`] bytes, since making the file then took as
-    /// long as a test.
+    /// so only if the payloads are larger than [`SLOW`] bytes, since writing the whole file then
+    /// took as long as a test.
     fn count_unsealed(&mut self) {
         if let Some(limit) = self
             .fruitless_limit

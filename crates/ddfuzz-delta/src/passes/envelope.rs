@@ -93,8 +93,8 @@ impl Envelope {
         sealed.map_or(0, |sealed| self.whole.text.len() - sealed.text.len())
     }
 
-    /// Makes the edit `sealed`, whose text failed when it was tested, part of the document: its
-    /// document and its text become the current best ones.
+    /// Applies the edit `sealed`, whose text failed when it was tested: its document and its text
+    /// become the current best document and text.
     pub fn take(&mut self, sealed: Sealed) {
         self.whole.best = self.whole.best.without(&lost(&sealed.edit));
         self.whole.rewritten = true;

@@ -308,7 +308,7 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Returns the current best text and the position of the list's first unit in it. [`record`]
-    /// takes them after units were deleted, to learn which other bytes may be needless, too. `None`
+    /// takes them after units were deleted, to learn which other bytes may be unneeded, too. `None`
     /// if the units are not bytes, or if no such guesses are to be made.
     fn watched(&mut self) -> Option<(Arc<[u8]>, usize)> {
         let first = self.units.first_byte()?;

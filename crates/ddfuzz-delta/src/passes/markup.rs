@@ -492,8 +492,8 @@ fn indentation(text: &[u8]) -> Option<Tree> {
     (pairs >= FEWEST_PAIRS && closers * 100 <= nodes.len() * CLOSERS).then_some(Tree { nodes })
 }
 
-/// Returns, for each line that the tree gives deeper-indented lines, an edit that removes the line
-/// but keeps these lines, as ranges of the text to delete: the line itself, and the additional
+/// Returns, for each line that contains deeper-indented lines, an edit that removes the line but
+/// keeps these lines, as ranges of the text to delete: the line itself, and the additional
 /// indentation of the deeper lines.
 fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
     let line = |start: usize| {

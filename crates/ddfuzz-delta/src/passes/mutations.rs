@@ -39,8 +39,8 @@ const MOST_CHANGES: usize = 4;
 /// bytes, 1, and the digit `0`.
 const LIMITS: [u8; 6] = [0, 1, 0x7f, 0x80, 0xff, b'0'];
 
-/// Number of tests that an UNRESOLVED one counts for in the budgets of this pass: it is mostly
-/// another crash, for which a process has to be started.
+/// Number of tests as which an UNRESOLVED test counts in the budgets of this pass: such a test is
+/// mostly another crash, after which a process has to be started.
 const UNRESOLVED_COST: usize = 4;
 
 /// A generator of pseudo-random numbers, the same for each run of a search (splitmix64).

@@ -158,7 +158,7 @@ pub(super) async fn last_form(work: &mut CurrentBest, left: &mut usize) -> bool 
 
 /// Makes a test that serves as a mark in logs: tests after it do not belong to the proof of
 /// 1-minimality. It is the test of the text with `0` written over all bytes, which [`last_form`]
-/// has mostly made, so that the cache answers it.
+/// has usually made before, so that the cache answers it.
 pub(super) async fn mark_proved(work: &mut CurrentBest) {
     let all = 0..work.len();
     let unlike = OtherBytes::within(work, LAST, all, LEAST);

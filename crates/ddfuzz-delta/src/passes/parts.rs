@@ -97,8 +97,8 @@ pub(super) async fn raise_items(
     delete_parts_since(work, document, before).await
 }
 
-/// Says to the search that deletes groups of one kind what it means to delete an item that contains
-/// other items: to replace it by the largest item inside of it.
+/// The kind of groups for a search that raises items: to delete an item that contains other items
+/// is to replace it by the largest item inside of it.
 const WRAPPERS: GroupKind = GroupKind {
     rule: RAISE,
     count: |document| document.wrappers(),
@@ -217,8 +217,8 @@ pub(super) async fn delete_groups_and_parts(
 }
 
 /// Deletes parts of `document` (a parsed file) if a test has reduced the text since the search had
-/// `before` reductions ([`CurrentBest::reductions`]), because fewer parts may be needed then.
-/// Returns the smaller document, or `document` itself.
+/// `before` reductions (tests that gave FAIL, [`CurrentBest::reductions`]), because fewer parts may
+/// be needed then. Returns the smaller document, or `document` itself.
 async fn delete_parts_since(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,

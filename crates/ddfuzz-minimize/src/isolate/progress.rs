@@ -209,8 +209,8 @@ impl Progress {
         failing.min(self.confirmed_passing.tries) >= needed
     }
 
-    /// Returns how many times the passing input, and how many times the failing one, has to be run
-    /// again at the end of the search, to confirm its outcome.
+    /// Returns how many times each of the two sides has to be run again at the end of the search,
+    /// to confirm its outcome.
     fn confirmations(&self) -> u64 {
         match self.least_confirmations {
             Some(least) => confirmations(self.sides.counts.executed, least),

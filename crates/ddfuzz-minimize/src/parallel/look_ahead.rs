@@ -123,8 +123,8 @@ impl OutcomePrediction {
         *bits = *bits << 1 | u8::from(outcome == Outcome::Unresolved);
     }
 
-    /// Returns the outcome, PASS or UNRESOLVED, that is predicted for a candidate made by the pass
-    /// or rule `rule`, by the last outcomes of its candidates; never FAIL.
+    /// Returns the outcome, PASS or UNRESOLVED, that is predicted for a candidate made by the rule
+    /// `rule`, from the last outcomes of candidates of this rule; never FAIL.
     pub fn likely(&self, rule: Rule) -> Outcome {
         match self.last.get(&rule).map(|bits| bits.count_ones()) {
             Some(4..) => Outcome::Unresolved,

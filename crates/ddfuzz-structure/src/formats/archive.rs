@@ -284,8 +284,8 @@ fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) 
 }
 
 /// Returns the tree nodes of the checksum, the compressed size and the size of a ZIP member from
-/// their 12 bytes `raw`. `data` is the group of nodes of the compressed bytes, `content` that of
-/// the decompressed ones.
+/// their 12 bytes `raw`. `data` and `content` are the labels (ids in the file's tree) of the groups
+/// of nodes of the compressed and of the decompressed bytes.
 fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Node; 3] {
     let number = |at: usize, meaning: Meaning| {
         reader.number(Encoding::Little(4), meaning, 0, &raw[at..at + 4])

@@ -311,8 +311,8 @@ impl Cff<'_> {
 
     /// Returns what the operands of the DICT operator `operator` state, such as an offset, in the
     /// order of their `values`: `None` for an operand that stays as it is, an empty list if all do.
-    /// Makes regions of the bytes to which operands refer. `private`: label and start of the
-    /// Private DICT, if the operator is in a Private DICT.
+    /// Makes regions of the bytes to which operands refer. `private`: label (id in the file's tree)
+    /// and start of the Private DICT, if the operator is in a Private DICT.
     fn meanings(
         &mut self,
         reader: &mut Reader,

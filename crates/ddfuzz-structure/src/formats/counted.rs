@@ -25,7 +25,8 @@ const FEWEST: usize = 4;
 /// text; a shorter one may be chance.
 const SINGLE: usize = 16;
 /// A style of strings fits a text only if the text has at least this many such strings for each
-/// misfit, that is, each number that looks like the size of a string but is followed by none.
+/// misfit, that is, each number that looks like the size of a string but is not followed by a
+/// string.
 const MISFITS: usize = 8;
 /// The strings of a text (each with its size in digits before it) that take less than three
 /// quarters of the text together count as chance, unless at least this many of them follow each

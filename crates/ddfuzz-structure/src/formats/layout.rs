@@ -38,8 +38,8 @@ struct Table {
     own: Label,
     /// Offset of the item that is read next.
     at: usize,
-    /// Says how a region to which an offset in the table leads is deleted: together with the table,
-    /// or together with the list element that contains the offset.
+    /// How a region to which an offset in the table leads is deleted: together with the table, or
+    /// together with the list element that contains the offset.
     with: Part,
     /// The lists whose counts were read so far: the number of the list, its number of elements, and
     /// the label (id in the file's tree) of the group of nodes of its elements.
@@ -449,8 +449,8 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the size, in bytes, of the item `item` at offset `at`, if the bytes of such an item
-    /// stay as they are (so of any item other than an index, a count or an offset). If the item
-    /// sets a variable, stores its value in `scope`. `None` if the item cannot be read.
+    /// stay as they are (that is, of any item other than an index, a count or an offset). If the
+    /// item sets a variable, stores its value in `scope`. `None` if the item cannot be read.
     fn kept(&self, item: &Item, at: usize, scope: &mut Scope) -> Option<usize> {
         let value = |format: usize| 2 * format.count_ones() as usize;
         match item {

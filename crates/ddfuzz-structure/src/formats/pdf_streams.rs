@@ -78,7 +78,7 @@ impl Stream {
     }
 
     /// Returns the offset at which the stream's bytes end: after `size` bytes if `endstream`
-    /// follows there, else before the end of line in front of the next `endstream`.
+    /// follows these, else before the end of line in front of the next `endstream`.
     pub fn end_with(&self, text: &[u8], size: usize) -> usize {
         let stated = self.data.start.saturating_add(size);
         let rest = text.get(stated..).unwrap_or_default();

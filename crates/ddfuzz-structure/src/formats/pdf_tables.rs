@@ -205,7 +205,7 @@ impl Section {
 
 impl Pdf<'_> {
     /// Returns the meaning of a number whose value is `at`, the offset of the cross-reference table
-    /// or of the object that begins there; `None` if neither does.
+    /// or of the object that begins at this offset; `None` if neither does.
     fn table_at(&self, at: u64) -> Option<Meaning> {
         let tables = self.sections.iter().filter_map(|section| match section {
             Section::Table { place, label, .. } if place.start as u64 == at => Some(*label),
