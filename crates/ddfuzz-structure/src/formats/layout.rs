@@ -20,8 +20,8 @@ const MOST_TIED: usize = 1 << 13;
 
 /// What is known while a subtable, and the tables to which it leads, are read: the values of its
 /// numbered variables; and for each *tie* (a number for lists whose elements belong to the glyphs
-/// of a coverage table) how the element of each glyph is deleted, together with the glyph, and its
-/// label (id in the file's tree).
+/// of a coverage table) how the list element of each glyph is deleted, and the label (id in the
+/// file's tree) of this element.
 #[derive(Default)]
 struct Scope {
     variables: [usize; 5],
