@@ -261,7 +261,7 @@ fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Count
 }
 
 /// Returns the tree nodes of text between strings: a deletable part for each whole line, and a
-/// payload (changeable bytes) for the rest.
+/// payload for the rest.
 fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let nodes = lines.map(|line| match line.ends_with(b"\n") && reader.count_part() {
