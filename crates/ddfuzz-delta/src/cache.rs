@@ -1,4 +1,5 @@
-//! The cache of test outcomes, by the text of a candidate and by its configuration.
+//! The cache of test outcomes, by the text of a candidate and by its configuration (set of kept
+//! units).
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +11,7 @@ use crate::{ConfigId, Outcome};
 pub struct TextId(pub [u8; 16]);
 
 /// The rule by which the [`Cache`] of test outcomes decides which tests it answers without a run:
-/// those of a known text, those of a known configuration, or none.
+/// those of a known text, those of a known configuration (set of kept units), or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -38,8 +39,8 @@ pub struct Seen {
     pub test: Option<u64>,
 }
 
-/// The answer of the cache to a test that needs no run, with the reason: the same configuration, or
-/// the same text, was tested before.
+/// The answer of the cache to a test that needs no run, with the reason: the same configuration
+/// (set of kept units), or the same text, was tested before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hit {
     /// The same configuration (set of kept units) was tested before, with this outcome.
@@ -86,8 +87,8 @@ impl Cache {
 
     /// Returns the recorded outcome for a candidate whose text is `text`, or `None` if the
     /// candidate has to be run, by the cache's [`Caching`] rule. `config` is the id of the
-    /// candidate's set of kept units, `None` if the candidate replaces bytes and so is no subset of
-    /// the original's units.
+    /// candidate's set of kept units, `None` if the candidate replaces bytes and so is not a subset
+    /// of the original's units.
     pub fn lookup(&self, config: Option<ConfigId>, text: TextId) -> Option<Hit> {
         let repeated = config.is_some_and(|config| self.configs.contains(&config));
         match (self.caching, repeated) {
@@ -98,7 +99,8 @@ impl Cache {
     }
 
     /// Records the outcome `seen` of a test in the cache, by the id of the candidate's text and, if
-    /// given, of its configuration. A recorded outcome is replaced only by FAIL.
+    /// given, of its configuration (set of kept units). A recorded outcome is replaced only by
+    /// FAIL.
     pub fn record(&mut self, config: Option<ConfigId>, text: TextId, seen: Seen) {
         self.configs.extend(config);
         let known = self.texts.entry(text).or_insert(seen);

@@ -10,7 +10,8 @@ const BYTE_BY_BYTE: usize = 64 * 1024;
 
 /// Where two texts differ in at most this many bytes at one place, these bytes are compared in
 /// pieces of [`BYTE_BY_BYTE`] bytes. A place that is `k` times as large is cut into pieces of a
-/// `k`-th of that size, because the time to compare two pieces grows with the square of their size.
+/// `k`-th of [`BYTE_BY_BYTE`] bytes, because the time to compare two pieces grows with the square
+/// of their size.
 const IN_LARGE_PIECES: usize = 1 << 20;
 
 /// Minimum size, in bytes, of the pieces into which a large place that differs between two texts is
@@ -55,7 +56,7 @@ impl Change {
 }
 
 /// Computes the single change that turns `passing` into `failing`: it replaces what is between the
-/// longest common beginning and the longest common end of what is left of both texts.
+/// longest common beginning of both texts and the longest common end of their rests.
 ///
 /// ```
 /// use ddfuzz_delta::one_change;

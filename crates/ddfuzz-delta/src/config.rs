@@ -18,13 +18,13 @@ impl ConfigId {
         self.0.to_le_bytes()
     }
 
-    /// Returns the id of the configuration that keeps `unit` in addition to the units of this one,
-    /// which lacks it. Takes O(1).
+    /// Returns the id of the set that results when `unit` is added to this set, which must not have
+    /// it. Takes O(1).
     pub fn with(self, unit: usize) -> ConfigId {
         ConfigId(self.0.wrapping_add(range_id(unit, unit + 1)))
     }
 
-    /// Returns the id of the set that is left when `unit` is removed from this set, which must have
+    /// Returns the id of the set that results when `unit` is removed from this set, which must have
     /// it. Takes O(1).
     pub fn without(self, unit: usize) -> ConfigId {
         ConfigId(self.0.wrapping_sub(range_id(unit, unit + 1)))

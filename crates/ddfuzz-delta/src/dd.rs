@@ -2,32 +2,34 @@
 
 use crate::{Candidate, Config, Outcome, Rule, Search};
 
-/// The goal of general delta debugging: to make the failing configuration smaller, the passing one
-/// larger, or their difference minimal.
+/// The goal of general delta debugging: to make the failing configuration (set of kept units)
+/// smaller, the passing one larger, or their difference minimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Minimize (`-`): make the failing configuration smaller.
+    /// Minimize (`-`): make the failing configuration (set of kept units) smaller.
     Minimize,
-    /// Maximize (`+`): make the passing configuration larger.
+    /// Maximize (`+`): make the passing configuration (set of kept units) larger.
     Maximize,
-    /// Isolate (`+-`): change both configurations until their difference is minimal.
+    /// Isolate (`+-`): change both configurations (sets of kept units) until their difference is
+    /// minimal.
     Isolate,
 }
 
 impl Mode {
-    /// Returns true if this mode makes the failing configuration smaller.
+    /// Returns true if this mode makes the failing configuration (set of kept units) smaller.
     fn minimizes(self) -> bool {
         self != Mode::Maximize
     }
 
-    /// Returns true if this mode makes the passing configuration larger.
+    /// Returns true if this mode makes the passing configuration (set of kept units) larger.
     fn maximizes(self) -> bool {
         self != Mode::Minimize
     }
 }
 
 /// One of the two tests of a part `Δi` of the difference between the failing and the passing
-/// configuration: the part is added to the passing one, or removed from the failing one.
+/// configuration (set of kept units): the part is added to the passing one, or removed from the
+/// failing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probe {
     /// Tests `c_pass ∪ Δi`: the part `Δi` of the difference is added to the passing configuration.
@@ -41,8 +43,8 @@ enum Probe {
 /// Debugging Book*, `DeltaDebugger.dd`; *Why Programs Fail*, A.1.6 and A.1.7).
 ///
 /// Each round splits `Δ = c_fail \ c_pass` into `n` parts and tests them in turn. It begins with
-/// the part at which the last round ended, and continues with the first part after the last one.
-/// The first rule that applies ends the round:
+/// the part at which the previous round ended; part `n` is followed by part 1. The first rule that
+/// applies ends the round:
 /// 1. minimizing, `n = 2`, `c_pass ∪ Δi` fails: it becomes `c_fail` (reduce to subset)
 /// 2. maximizing, `n = 2`, `c_fail \ Δi` passes: it becomes `c_pass` (increase to subset)
 /// 3. minimizing, `c_fail \ Δi` fails: it becomes `c_fail`, and `n` becomes `max(n − 1, 2)` (reduce
@@ -110,19 +112,20 @@ impl Dd {
         machine
     }
 
-    /// Returns the passing configuration. At the end of the search it is the result of
-    /// [`Mode::Maximize`], and one of the two results of [`Mode::Isolate`].
+    /// Returns the passing configuration (set of kept units). At the end of the search it is the
+    /// result of [`Mode::Maximize`], and one of the two results of [`Mode::Isolate`].
     pub fn pass(&self) -> &Config {
         &self.pass
     }
 
-    /// Returns the failing configuration. At the end of the search it is the result of
-    /// [`Mode::Minimize`], and one of the two results of [`Mode::Isolate`].
+    /// Returns the failing configuration (set of kept units). At the end of the search it is the
+    /// result of [`Mode::Minimize`], and one of the two results of [`Mode::Isolate`].
     pub fn fail(&self) -> &Config {
         &self.fail
     }
 
-    /// Returns the units that the failing configuration keeps and the passing one does not.
+    /// Returns the units that the failing configuration (set of kept units) has and the passing one
+    /// does not.
     pub fn difference(&self) -> &Config {
         &self.delta
     }
@@ -155,7 +158,7 @@ impl Dd {
         (self.tried + self.offset) % self.parts
     }
 
-    /// Returns the configuration whose test is asked for now.
+    /// Returns the configuration (set of kept units) whose test is asked for now.
     fn config(&self) -> Config {
         let part = self.delta.part(self.parts, self.index());
         match self.probe {
@@ -165,10 +168,10 @@ impl Dd {
     }
 
     /// Returns the kind of step that the log names if the candidate of the present test becomes the
-    /// new failing or passing configuration. For a part that is added to the passing one, it is
-    /// "reduce to subset" if the mode minimizes and there are two parts, else "increase to
-    /// complement". For a part that is removed from the failing one, it is "reduce to complement"
-    /// if the mode minimizes, else "increase to subset".
+    /// new failing or passing configuration (set of kept units). For a part that is added to the
+    /// passing one, it is "reduce to subset" if the mode minimizes and there are two parts, else
+    /// "increase to complement". For a part that is removed from the failing one, it is "reduce to
+    /// complement" if the mode minimizes, else "increase to subset".
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,
@@ -178,8 +181,9 @@ impl Dd {
         }
     }
 
-    /// Sets the passing configuration to `pass` or the failing one to `fail` (`None` leaves it as
-    /// it is), and begins a new round of tests, which splits their difference into `parts` parts.
+    /// Sets the passing configuration (set of kept units) to `pass` or the failing one to `fail`
+    /// (`None` leaves it as it is), and begins a new round of tests, which splits their difference
+    /// into `parts` parts.
     fn take(&mut self, pass: Option<Config>, fail: Option<Config>, parts: usize) {
         self.offset = self.index();
         self.pass = pass.unwrap_or_else(|| self.pass.clone());
@@ -270,8 +274,8 @@ impl Search for Dd {
     }
 }
 
-/// The result of general delta debugging: a passing configuration, a failing one, and their
-/// difference.
+/// The result of general delta debugging: a passing configuration (set of kept units), a failing
+/// one, and their difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference<S> {
     /// The passing side of the result, a subset of the failing one. It may be empty even if the

@@ -49,8 +49,8 @@ impl Dd1999 {
         machine
     }
 
-    /// Returns the configuration that the algorithm finds, whether its test fails or not; `None`
-    /// before the end of the search.
+    /// Returns the configuration (set of kept units) that the algorithm finds, whether its test
+    /// fails or not; `None` before the end of the search.
     pub fn result(&self) -> Option<&Config> {
         self.findings.result()
     }
@@ -182,8 +182,8 @@ impl DdPlus {
         machine
     }
 
-    /// Returns the configuration that the algorithm finds, whether its test fails or not; `None`
-    /// before the end of the search.
+    /// Returns the configuration (set of kept units) that the algorithm finds, whether its test
+    /// fails or not; `None` before the end of the search.
     pub fn result(&self) -> Option<&Config> {
         self.findings.result()
     }
@@ -255,8 +255,8 @@ impl Dd3Call {
         self.units.minus(&self.part(index)).minus(&self.rest)
     }
 
-    /// Returns the configuration that is being tested, and the rule that says whether it is a part
-    /// or a complement.
+    /// Returns the configuration (set of kept units) that is being tested, and the rule that says
+    /// whether it is a part or a complement.
     fn config(&self) -> (Rule, Config) {
         let (rule, units) = match self.subsets.len() {
             index if index < self.parts => (Rule::Subset, self.part(index)),
@@ -279,9 +279,9 @@ impl Dd3Call {
         Dd3Call::new(self.complement(index), rest, 2)
     }
 
-    /// Returns `c'`, among which the rule *try again* continues to search: the units of `c` that
-    /// are in every complement whose test gave FAIL; all units of `c` if no test of a complement
-    /// did.
+    /// Returns `c'`, the units among which the rule *try again* continues to search: those units of
+    /// `c` that are in every complement whose test gave FAIL; all units of `c` if no complement
+    /// failed.
     fn bounded(&self) -> Config {
         let failed = |(index, outcome): (usize, &Outcome)| {
             (*outcome == Outcome::Fail).then(|| self.complement(index))
@@ -361,7 +361,7 @@ pub(super) struct Findings {
 
 impl Findings {
     /// Creates the record of what a search by `dd+` has found: no results yet, and the
-    /// configuration of all `units` as the smallest one known to fail.
+    /// configuration (set of kept units) of all `units` as the smallest one known to fail.
     pub fn new(units: usize) -> Findings {
         Findings {
             best: Config::all(units),
@@ -372,7 +372,7 @@ impl Findings {
     }
 
     /// Records that the test of `config` gave FAIL, in case it is the smallest failing
-    /// configuration.
+    /// configuration (set of kept units).
     pub fn failed(&mut self, config: Config) {
         if config.len() < self.best.len() {
             self.best = config;
@@ -394,7 +394,7 @@ impl Findings {
         self.result = Some(result);
     }
 
-    /// Returns the smallest failing configuration that was tested.
+    /// Returns the smallest failing configuration (set of kept units) that was tested.
     pub fn best(&self) -> &Config {
         &self.best
     }
@@ -406,7 +406,7 @@ impl Findings {
     }
 
     /// Returns the last candidate to test: the union of all results, if it is not known yet whether
-    /// that fails; `None` if that is known, or the union is not computed yet.
+    /// the union fails; `None` if this is known, or the union is not computed yet.
     pub fn last_test(&self) -> Option<Candidate> {
         let result = self.result.as_ref().filter(|_| self.in_doubt)?;
         Some(Candidate::keep(Rule::Result, result.clone()))

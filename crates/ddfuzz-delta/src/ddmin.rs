@@ -8,10 +8,10 @@ use crate::{Candidate, Config, Outcome, Rule, Search, part};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The test of the subset with this index, counted from 0: only one part of the failing
-    /// configuration is kept.
+    /// configuration (set of kept units) is kept.
     Subset { index: usize },
     /// The test of the complement with this index, counted from 0: one part of the failing
-    /// configuration is removed.
+    /// configuration (set of kept units) is removed.
     Complement { index: usize },
     /// No test is needed: the search has ended.
     Done,
@@ -52,8 +52,8 @@ impl Ddmin {
         machine
     }
 
-    /// Returns the granularity `n`: the number of subsets into which the failing configuration is
-    /// now split.
+    /// Returns the granularity `n`: the number of subsets into which the failing configuration (set
+    /// of kept units) is now split.
     pub fn granularity(&self) -> usize {
         self.parts
     }
@@ -83,8 +83,8 @@ impl Ddmin {
     }
 
     /// After a test that did not fail, chooses the next test: that of the next subset or the next
-    /// complement. After the last of them, splits the configuration into twice as many subsets or,
-    /// if each has one unit, ends the search.
+    /// complement. After the last of them, splits the configuration (set of kept units) into twice
+    /// as many subsets or, if each has one unit, ends the search.
     fn advance(&mut self) {
         let last = self.parts - 1;
         match self.step {
@@ -135,14 +135,15 @@ impl Search for Ddmin {
 /// The function `ddmin` of *The Debugging Book*, after Zeller & Hildebrandt, *Simplifying and
 /// Isolating Failure-Inducing Input*, 2002: it tests complements only.
 ///
-/// Each round removes one chunk of `⌊|c| / n⌋` units after another, from the front. If `n` does not
-/// divide `|c|`, there are more than `n` chunks, and the last one is shorter. A failing complement
-/// becomes `c`, with `max(n − 1, 2)`, and a new round begins. If no complement fails, `n` doubles,
-/// up to `|c|`. The search ends when fewer than two units remain.
+/// Each round splits the failing configuration `c` into chunks of `⌊|c| / n⌋` units, and tests `c`
+/// without each of them, from the front. If `n` does not divide `|c|`, there are more than `n`
+/// chunks, and the last one is shorter. A failing complement becomes `c`, with `max(n − 1, 2)`, and
+/// a new round begins. If no complement fails, `n` doubles, up to `|c|`. The search ends when fewer
+/// than two units remain.
 ///
 /// The result is 1-minimal (A.11), because the last round removes each single unit. UNRESOLVED is
-/// treated like PASS. Like the original program, the search asks for the same configuration again;
-/// the caller decides which tests a cache answers.
+/// treated like PASS. Like the original program, the search may ask for a configuration more than
+/// once; the caller decides which tests a cache answers.
 #[derive(Clone, Debug)]
 pub struct Ddmin2002 {
     best: Config,

@@ -13,8 +13,9 @@ use crate::{
 /// Book*, `DeltaDebugger`.)
 ///
 /// The function takes its argument by reference; several arguments are a tuple. It fails by
-/// panicking, by returning [`Outcome::Fail`], or by returning `Err`. Strings and vectors are taken
-/// apart, other arguments are not changed (see [`Argument`](super::Argument)).
+/// panicking, by returning [`Outcome::Fail`], or by returning `Err`. Strings are reduced by
+/// characters, vectors by items; other arguments are not changed (see
+/// [`Argument`](super::Argument)).
 ///
 /// ```
 /// use ddfuzz_delta::DeltaDebugger;
@@ -38,12 +39,12 @@ use crate::{
 /// ```
 ///
 /// # Which failure
-/// FAIL is the failure of the first call: a panic with the same message, in which numbers and quoted
-/// text may differ. Another panic is UNRESOLVED. If this is not precise enough, catch the panics that
-/// matter and return an [`Outcome`].
+/// FAIL is the failure of the first call: a panic with the same message, in which numbers and
+/// quoted text may differ. Another panic is UNRESOLVED. If this is not precise enough, catch the
+/// panics that matter and return an [`Outcome`].
 ///
-/// A caught panic is still printed by the panic hook of the process, which this type does not change.
-/// `std::panic::set_hook(Box::new(|_| {}))` silences it.
+/// A caught panic is still printed by the panic hook of the process, which this type does not
+/// change. `std::panic::set_hook(Box::new(|_| {}))` silences it.
 ///
 /// # Several arguments
 /// [`Dd`] processes one argument after another, while the others stay, until none changes any more.
@@ -282,8 +283,8 @@ impl<V: Verdict, E> Verdict for Result<V, E> {
     }
 }
 
-/// How a call of the function under test failed: by its result or by a panic. Failures are told
-/// from one another by it.
+/// How a call of the function under test failed: by its result or by a panic. Equal values stand
+/// for the same failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The function under test returned FAIL or `Err`; it did not panic.
@@ -293,7 +294,7 @@ pub(super) enum Failure {
     Panicked(String),
 }
 
-/// Calls the function under test and catches its panics. `Ok` has PASS or UNRESOLVED; `Err`
+/// Calls the function under test and catches its panics. `Ok` holds PASS or UNRESOLVED; `Err`
 /// describes a FAIL or a panic.
 pub(super) fn call<V: Verdict>(function: impl FnOnce() -> V) -> Result<Outcome, Failure> {
     match catch_unwind(AssertUnwindSafe(|| function().outcome())) {

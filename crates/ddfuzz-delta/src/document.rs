@@ -1,6 +1,6 @@
-//! What a search is told about the structure of its input. A [`Format`] takes a text apart into a
-//! [`Document`], which can be put together again without some of its parts; a [`Grammar`] parses a
-//! text into a [`SyntaxTree`].
+//! What a search is told about the structure of its input. A [`Format`] parses a text into a
+//! [`Document`], from which the text without some of its parts can be written; a [`Grammar`] parses
+//! a text into a [`SyntaxTree`].
 
 use std::fmt;
 use std::ops::Range;
@@ -137,8 +137,8 @@ pub trait Document: Send + Sync {
         self.without(&[])
     }
 
-    /// Returns the number of columns of the picture in the file, each of which can be deleted from
-    /// all rows together. 0 by default.
+    /// Returns the number of columns of the picture in the file, which can be deleted, each from
+    /// all rows at once. 0 by default.
     fn columns(&self) -> usize {
         0
     }
@@ -177,8 +177,7 @@ pub trait Document: Send + Sync {
         None
     }
 
-    /// Returns the text of the document, put together from its parts and payloads (changeable
-    /// bytes).
+    /// Returns the text of the document, written from its parts and payloads (changeable bytes).
     fn text(&self) -> Vec<u8>;
 }
 

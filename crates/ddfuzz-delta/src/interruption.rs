@@ -1,11 +1,12 @@
-//! Interrupts long work on a large input before it is done: a step of a search, or taking apart or
-//! putting together a file of a known format.
+//! Interrupts long work on a large input before it is done: a step of a search, or parsing or
+//! writing a file of a known format.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Function that is asked during long work, and returns true once that work should be interrupted.
+/// Function that is called again and again during long work, and returns true when the work is to
+/// be interrupted.
 pub type Interruption = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {

@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-/// The outcome of testing a configuration (POSIX 1003.3; *Why Programs Fail*, A.1.3).
+/// The outcome of testing a configuration, a set of kept units (POSIX 1003.3; *Why Programs Fail*,
+/// A.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "UPPERCASE"))]
@@ -54,9 +55,9 @@ impl fmt::Display for NotFailing {
 
 impl std::error::Error for NotFailing {}
 
-/// Error: the test of the empty input gave FAIL, so there is no passing configuration to start
-/// with. This stops maximizing and isolating only: minimizing returns the empty input as its
-/// result.
+/// Error: the test of the empty input gave FAIL, so there is no passing configuration (set of kept
+/// units) to start with. This stops maximizing and isolating only: minimizing returns the empty
+/// input as its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotPassing;
 
@@ -68,8 +69,8 @@ impl fmt::Display for NotPassing {
 
 impl std::error::Error for NotPassing {}
 
-/// Error: delta debugging requires that the test of the whole input gives FAIL and that of the
-/// empty input does not, and one of both is not so.
+/// Error: one of the two requirements of delta debugging is not met: the test of the whole input
+/// must give FAIL, and the test of the empty input must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxiomError {
     /// Error: the test of the whole input does not give FAIL.

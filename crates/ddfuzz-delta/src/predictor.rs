@@ -4,20 +4,21 @@ use crate::{Config, Outcome};
 
 /// A predictor, which answers tests without running them (ESEC 1999, section 6). Its predictions
 /// must be true: a wrong one misleads the search, although the search's result is always a
-/// configuration whose test gave FAIL.
+/// configuration (set of kept units) whose test gave FAIL.
 pub trait Predictor {
     /// Returns the outcome that a test of `config` must have; `None` if the predictor cannot tell.
     fn predict(&self, config: &Config) -> Option<Outcome>;
 
-    /// Receives the outcome of a configuration that was run, to predict the outcomes of other
-    /// configurations. Does nothing by default.
+    /// Receives the outcome of a configuration (set of kept units) that was run, to predict the
+    /// outcomes of other configurations. Does nothing by default.
     fn learn(&mut self, config: &Config, outcome: Outcome) {
         let _ = (config, outcome);
     }
 }
 
 /// A predictor for units that are ordered, like the changes of a version history, so that each unit
-/// needs all earlier ones: a configuration that is not a prefix of the units is UNRESOLVED.
+/// needs all earlier ones: a configuration (set of kept units) that is not a prefix of the units is
+/// UNRESOLVED.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order;
 
@@ -28,8 +29,8 @@ impl Predictor for Order {
     }
 }
 
-/// A predictor for units that need other units: a configuration that keeps a unit but not a unit
-/// that it requires is UNRESOLVED.
+/// A predictor for units that need other units: a configuration (set of kept units) that keeps a
+/// unit but not a unit that it requires is UNRESOLVED.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requires {
     pairs: Vec<(usize, usize)>,

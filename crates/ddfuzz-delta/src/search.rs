@@ -23,10 +23,11 @@ pub trait Search: Send {
     /// then `next` returns another candidate. Does nothing after the end of the search.
     fn tell(&mut self, outcome: Outcome);
 
-    /// Receives the hints of a run: facts that it reported besides its outcome. The caller passes
-    /// those of a run of the whole input before the first step, and those of a candidate that is to
-    /// be [observed](Candidate::observed) before [`tell`](Search::tell). Candidates depend on hints
-    /// as they do on outcomes, so a replay must give the same hints. By default hints are ignored.
+    /// Receives the hints of a run: facts that the run reported besides its outcome. The caller
+    /// passes the hints of a run of the whole input before the first step. For a candidate that is
+    /// to be [observed](Candidate::observed), it passes the hints of the candidate's run before it
+    /// calls [`tell`](Search::tell). Candidates depend on hints as they do on outcomes, so a replay
+    /// must give the same hints. By default hints are ignored.
     fn hint(&mut self, _: &Hints) {}
 
     /// Says how many tests the search may make after its proof, which is the round of tests that
@@ -36,7 +37,7 @@ pub trait Search: Send {
 
     /// Returns the outcome that the search predicts for the candidate of [`next`](Search::next);
     /// `None` if it predicts none. The caller need not run such a candidate: it may pass the
-    /// predicted outcome to [`tell`](Search::tell). That outcome is no part of a proof.
+    /// predicted outcome to [`tell`](Search::tell). That outcome is not a part of a proof.
     fn predicted(&self) -> Option<Outcome> {
         None
     }
@@ -44,7 +45,7 @@ pub trait Search: Send {
     /// Returns the smallest configuration so far whose test gave FAIL.
     ///
     /// If the search replaces bytes, these are the positions of the original input from which the
-    /// bytes of its best text come; the bytes may have other values there.
+    /// bytes of its best text come; the best text may have other values at them.
     ///
     /// A search that only [cuts](super::Edit::Cut) its best makes each failing candidate the new
     /// best. Other searches also see larger configurations fail; among failing configurations of
@@ -74,19 +75,21 @@ impl Clone for Box<dyn Search> {
     }
 }
 
-/// The rule of a search that made a candidate. If the candidate becomes the new best or the new
-/// passing configuration, the step is named by this rule.
+/// The rule of a search that made a candidate. The step is named by this rule if the candidate
+/// becomes the new best (smallest failing) or the new passing configuration (set of kept units).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Reduce to subset: one part of the failing configuration becomes the failing one.
+    /// Reduce to subset: one part of the failing configuration (set of kept units) becomes the
+    /// failing one.
     Subset,
-    /// Reduce to complement: the failing configuration without one of its parts becomes the failing
-    /// one.
+    /// Reduce to complement: the failing configuration (set of kept units) without one of its parts
+    /// becomes the failing one.
     Complement,
-    /// Increase to subset: the failing configuration without one part becomes the passing one.
+    /// Increase to subset: the failing configuration (set of kept units) without one part becomes
+    /// the passing one.
     IncreaseToSubset,
-    /// Increase to complement: the passing configuration together with one part of the difference
-    /// becomes the passing one.
+    /// Increase to complement: the passing configuration (set of kept units) together with one part
+    /// of the difference becomes the passing one.
     IncreaseToComplement,
     /// The candidate is the final result of a search, which is tested last.
     Result,
@@ -130,8 +133,8 @@ pub enum Edit {
     /// Deletes these ranges of positions (indices of bytes or other units), which ascend and do not
     /// overlap, from the current best text.
     Cut(Vec<Range<usize>>),
-    /// Keeps the units of the original input that are in this configuration, whatever the current
-    /// best text is.
+    /// Keeps the units of the original input that are in this configuration (set of kept units),
+    /// whatever the current best text is.
     Keep(Config),
     /// Makes these replacements, which ascend and do not overlap, in the current best text.
     Set(Vec<Replacement>),
@@ -148,7 +151,7 @@ impl Edit {
         }
     }
 
-    /// Returns the text that this edit makes of the text of the current best. The edit must not be
+    /// Returns the text that this edit makes of `best`, the current best text. The edit must not be
     /// [`Edit::Keep`].
     pub(super) fn of_best(&self, best: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(best.len());
@@ -156,7 +159,7 @@ impl Edit {
         text
     }
 
-    /// Appends to `text` the text that this edit makes of `best`, the text of the current best.
+    /// Appends to `text` the text that this edit makes of `best`, the current best text.
     pub(super) fn write_into(&self, original: &[u8], best: &[u8], text: &mut Vec<u8>) {
         let mut from = 0;
         match self {

@@ -150,7 +150,7 @@ pub fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-/// Splits a text into tokens: words (letters, digits, `_` and all bytes beyond ASCII), runs of
+/// Splits a text into tokens: words (letters, digits, `_` and all bytes beyond ASCII), sequences of
 /// blanks, line ends, and every other byte by itself. The concatenation of the tokens is the text.
 ///
 /// ```

@@ -2,7 +2,8 @@
 
 use crate::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextId};
 
-/// How a test of a configuration got its outcome: by a run, from the cache, or by a prediction.
+/// How a test of a configuration (set of kept units) got its outcome: by a run, from the cache, or
+/// by a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answered {
     /// The outcome comes from a run of the test.
@@ -31,10 +32,11 @@ impl From<Hit> for Answered {
 pub struct Tally {
     /// Number of tests that were answered by running them.
     pub executed: u64,
-    /// Number of tests answered because another configuration that builds the same input was tested
-    /// before.
+    /// Number of tests answered because another configuration (set of kept units) that builds the
+    /// same input was tested before.
     pub cached: u64,
-    /// Number of tests answered because the same configuration was tested before.
+    /// Number of tests answered because the same configuration (set of kept units) was tested
+    /// before.
     pub repeated: u64,
     /// Number of tests answered by a [`Predictor`].
     pub predicted: u64,
@@ -66,7 +68,8 @@ pub struct Tester<'a> {
 }
 
 impl<'a> Tester<'a> {
-    /// Creates a tester that runs a configuration by calling `test`. No configuration is run twice.
+    /// Creates a tester that runs a configuration (set of kept units) by calling `test`. No
+    /// configuration is run twice.
     pub fn new(test: impl FnMut(&Config) -> Outcome + 'a) -> Tester<'a> {
         Tester {
             test: Box::new(test),
@@ -77,8 +80,9 @@ impl<'a> Tester<'a> {
         }
     }
 
-    /// Makes the cache recognize configurations that build the same input, so that no input is run
-    /// twice. `name` must return equal ids for equal inputs, and different ids for different ones.
+    /// Makes the cache recognize configurations (sets of kept units) that build the same input, so
+    /// that no input is run twice. `name` must return equal ids for equal inputs, and different ids
+    /// for different ones.
     pub fn name_inputs_by(&mut self, name: impl Fn(&Config) -> TextId + 'a) {
         self.name = Box::new(name);
     }
@@ -101,8 +105,8 @@ impl<'a> Tester<'a> {
         self.tally
     }
 
-    /// Returns the outcome of a configuration, and where it comes from: the cache, a predictor, or
-    /// a run of the test. They are tried in this order.
+    /// Returns the outcome of a configuration (set of kept units), and where it comes from: the
+    /// cache, a predictor, or a run of the test. They are tried in this order.
     pub fn answer(&mut self, config: &Config) -> (Outcome, Answered) {
         let text = (self.name)(config);
         let (outcome, answered) = match self.cache.lookup(Some(config.id()), text) {
@@ -124,8 +128,8 @@ impl<'a> Tester<'a> {
     }
 
     /// Runs `search` to its end, by answering each test that it asks for. A candidate that replaces
-    /// bytes ([`Edit::Set`](crate::Edit::Set)) cannot be run here, because it is no configuration;
-    /// its outcome is UNRESOLVED.
+    /// bytes ([`Edit::Set`](crate::Edit::Set)) cannot be run here, because it is not a
+    /// configuration (set of kept units); its outcome is UNRESOLVED.
     pub fn run(&mut self, search: &mut dyn Search) {
         while let Some(asked) = search.next() {
             let outcome = match asked.edit.apply(search.best()) {

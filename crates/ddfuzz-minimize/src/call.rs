@@ -183,7 +183,7 @@ pub type OracleOfCall =
 
 /// Tests candidates that are parts of a call ([`Call`]): each candidate makes another target. The
 /// oracle of the last target is reused if the next candidate makes the same target. A candidate
-/// that is no valid call is UNRESOLVED and is not run. The `input` of a slip (a crash of another
+/// that is not a valid call is UNRESOLVED and is not run. The `input` of a slip (a crash of another
 /// bug) is the candidate, which determines the call.
 pub struct CallOracle {
     call: Call,

@@ -1,5 +1,5 @@
 //! The texts of a minimization: the candidate that is being tested, the outcomes of earlier texts,
-//! and the current best.
+//! and the best text (the smallest failing so far).
 
 use ddfuzz_delta::{Cache, Caching, Candidate, Config, Edit, Full, Hit, Outcome, Rule, Seen};
 use std::cell::OnceCell;
@@ -11,9 +11,9 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Limit on the work of looking for tests that prove a claim, such as 1-minimality, among the tests
-/// of the search: number of bytes of texts that are hashed to be compared with tested texts. Tests
-/// that can be found without hashing always count.
+/// Limit on the work of looking, among the tests of the search, for tests that prove a claim such
+/// as 1-minimality: number of bytes of texts that are hashed to be compared with tested texts.
+/// Tests that are found without hashing do not count for it.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate of the search, or of the proof of minimality after it, that has no outcome yet.
@@ -46,11 +46,11 @@ pub(super) struct CandidateTexts<'a> {
     /// Hashes of texts whose outcome proves nothing, because the run exceeded its time limit or
     /// shared a process with other runs, or because rewriting bytes changed the minor crash key.
     unproven: HashSet<ContentHash>,
-    /// For each position in the current best whose byte was removed without a failure: the index of
-    /// the test that showed it.
+    /// For each position in the best text (the smallest failing so far) whose byte was removed
+    /// without a failure: the index of the test that showed it.
     singles: BTreeMap<usize, u64>,
-    /// Number of distinct texts that result from removing a single byte of the current best; empty
-    /// until it is counted.
+    /// Number of distinct texts that result from removing a single byte of the best text (the
+    /// smallest failing so far); empty until it is counted.
     removals: OnceCell<u64>,
     contradictions: Contradictions,
     tests: u64,
@@ -195,7 +195,8 @@ impl<'a> CandidateTexts<'a> {
     }
 
     /// Records `reply` as the outcome of the pending candidate. Returns the `reduce` log line if
-    /// the candidate failed and became the new best; else `None`.
+    /// the candidate failed and became the new best text (the smallest failing so far); else
+    /// `None`.
     pub fn commit(&mut self, reply: &Reply) -> Option<ReduceLine> {
         let pending = self.pending.take()?;
         self.rule = Some(pending.candidate.rule);
@@ -278,9 +279,9 @@ impl<'a> CandidateTexts<'a> {
     }
 
     /// Returns true if a failing candidate becomes the new best (the smallest failing text so far);
-    /// `edit` says how it was made. A candidate that was made from the present best always does;
-    /// one that was made from the original input does only if it is smaller than the best. The
-    /// searches use the same rule.
+    /// `edit` says how it was made. A candidate that was made from the present best always becomes
+    /// it; one that was made from the original input becomes it only if it is smaller than the
+    /// present best. The searches use the same rule.
     fn is_new_best(&self, edit: &Edit) -> bool {
         match edit {
             Edit::Cut(_) | Edit::Set(_) => true,
@@ -319,9 +320,9 @@ impl<'a> CandidateTexts<'a> {
     }
 
     /// Lists the ways to remove a single byte from the best (the smallest failing text so far), in
-    /// ascending order. In a run of equal bytes, it makes no difference which one is removed, so
-    /// there is one element for each run: its range, and the log line which proves that the text
-    /// does not fail without one of these bytes; `None` if no line does.
+    /// ascending order. In a sequence of equal bytes, it makes no difference which one is removed,
+    /// so there is one element for each sequence: its range, and the log line which proves that the
+    /// text does not fail without one of these bytes; `None` if no line does.
     pub fn single_removals(&self) -> impl Iterator<Item = (Range<usize>, Option<ProofRef>)> + '_ {
         let mut hashed = 0;
         let mut text = Vec::new();
@@ -344,9 +345,9 @@ impl<'a> CandidateTexts<'a> {
         })
     }
 
-    /// Corrects what was known of one removal: the best text without one byte of the run of equal
-    /// bytes at `at` did not fail, but has failed in another run. It no longer counts as passing,
-    /// and the contradiction is recorded.
+    /// Corrects what was known of one removal: the best text without one byte of the sequence of
+    /// equal bytes at `at` did not fail, but has failed in another run. It no longer counts as
+    /// passing, and the contradiction is recorded.
     pub fn refute(&mut self, at: &Range<usize>) {
         self.contradictions.record();
         self.singles.retain(|single, _| !at.contains(single));
@@ -451,8 +452,8 @@ impl PendingCandidate {
     }
 }
 
-/// Returns [`Kind::Rewriting`] if an edit puts other bytes in the place of some, and
-/// [`Kind::Deleting`] if it only deletes bytes.
+/// Returns [`Kind::Rewriting`] if an edit replaces bytes by other bytes, and [`Kind::Deleting`] if
+/// it only deletes bytes.
 pub(super) fn kind_of(edit: &Edit) -> Kind {
     match edit {
         Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,
@@ -460,8 +461,8 @@ pub(super) fn kind_of(edit: &Edit) -> Kind {
     }
 }
 
-/// Builds the candidate that removes one byte of the best text from the run of equal bytes in the
-/// range `at`.
+/// Builds the candidate that removes one byte of the best text from the sequence of equal bytes in
+/// the range `at`.
 pub(super) fn remove(at: &Range<usize>) -> Candidate {
     let edit = Edit::Cut(std::iter::once(at.start..at.start + 1).collect());
     Candidate {

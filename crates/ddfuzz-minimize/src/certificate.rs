@@ -19,13 +19,13 @@ pub enum Claim {
     /// by outcomes in the log.
     #[serde(rename = "2-minimal")]
     TwoMinimal,
-    /// The result passes, and with any single delta added it no longer passes, proven by outcomes
-    /// in the log.
+    /// The result passes, and with any single delta (byte or edit in which it differs from the
+    /// failing input) added, it no longer passes, proven by outcomes in the log.
     #[serde(rename = "1-maximal")]
     OneMaximal,
     /// One input passes, the other fails, and their difference is 1-minimal (*Why Programs Fail*,
-    /// A.15), proven by outcomes in the log: with any single delta of the difference added, the
-    /// first input no longer passes; with any one removed, the second no longer fails.
+    /// A.15), proven by outcomes in the log: with any single delta (byte or edit) of the difference
+    /// added, the first input no longer passes; with any one removed, the second no longer fails.
     #[serde(rename = "1-minimal-difference")]
     OneMinimalDifference,
     /// The result fails and is the smallest input found; minimality is not proven.
@@ -45,15 +45,15 @@ impl std::fmt::Display for Claim {
     }
 }
 
-/// How much of a claim (such as 1-minimality) is proven: the number of tests that it needs, and of
-/// those with a proven outcome.
+/// How much of a claim (such as 1-minimality) is proven: the number of tests that the claim needs,
+/// and how many of them have an outcome that proves their part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proved {
     /// Number of tests whose outcome is known and supports the claim; for `min`, distinct removals
     /// of single bytes with an outcome that is not FAIL.
     pub done: u64,
-    /// Number of tests that the claim needs; for `min`, distinct removals of single bytes. In a run
-    /// of equal bytes, all removals give the same text and count once.
+    /// Number of tests that the claim needs; for `min`, distinct removals of single bytes. In a
+    /// sequence of equal bytes, all removals give the same text and count once.
     pub of: u64,
 }
 
@@ -68,9 +68,9 @@ pub enum ProofRef {
     Check(What),
 }
 
-/// The log lines which prove, of a text, that removals of its single bytes do not fail, and the
-/// number of all such removals. In a run of equal bytes all removals give the same text, so they
-/// count once.
+/// For a text, the log lines that prove that removals of its single bytes make the failure go away,
+/// and the number of all removals of single bytes. In a sequence of equal bytes, all removals give
+/// the same text, so they count once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {
     proof: Vec<ProofRef>,
@@ -97,8 +97,8 @@ impl Certificate {
         }
     }
 
-    /// Returns two numbers: of removals of single bytes that are proven not to fail, and of all
-    /// such removals.
+    /// Returns two numbers: of removals of single bytes that are proven to make the failure go
+    /// away, and of all removals of single bytes.
     pub fn proved(&self) -> Proved {
         Proved {
             done: self.proof.len() as u64,
@@ -106,14 +106,14 @@ impl Certificate {
         }
     }
 
-    /// Returns the log lines that prove removals of single bytes not to fail, in ascending order of
-    /// position.
+    /// Returns the log lines that prove that removals of single bytes make the failure go away, in
+    /// ascending order of position.
     pub fn proof(&self) -> &[ProofRef] {
         &self.proof
     }
 
-    /// Returns [`Claim::OneMinimal`] if every removal of a single byte is proven not to fail, else
-    /// [`Claim::BestSoFar`].
+    /// Returns [`Claim::OneMinimal`] if every removal of a single byte is proven to make the
+    /// failure go away, else [`Claim::BestSoFar`].
     pub fn claim(&self) -> Claim {
         match self.proof.len() as u64 == self.of {
             true => Claim::OneMinimal,
@@ -122,7 +122,7 @@ impl Certificate {
     }
 }
 
-/// Returns the maximal runs of equal bytes of a text, as ranges in ascending order.
+/// Returns the maximal sequences of equal bytes of a text, as ranges in ascending order.
 pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     text.chunk_by(|one, next| one == next)
         .scan(0, |start, run| {
@@ -132,7 +132,7 @@ pub(super) fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
         })
 }
 
-/// Returns the number of maximal runs of equal bytes of a text, which is that of its distinct
+/// Returns the number of maximal sequences of equal bytes of a text, which is that of its distinct
 /// removals of a single byte.
 pub(super) fn count_runs(text: &[u8]) -> u64 {
     let borders = text.windows(2).filter(|pair| pair[0] != pair[1]);
@@ -144,8 +144,8 @@ pub(super) fn count_runs(text: &[u8]) -> u64 {
 /// count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradictions {
-    /// Texts that were UNRESOLVED only because rewriting bytes changed the minor key. The same text
-    /// may fail if it results from deletions.
+    /// Texts that were UNRESOLVED only because rewriting bytes changed the minor key (hash of the
+    /// call path). The same text may fail if it results from deletions.
     rewritten: HashSet<TextId>,
     found: bool,
 }
@@ -154,8 +154,8 @@ impl Contradictions {
     /// Records a contradiction if a run of `text` ended with `outcome`, an earlier run of the same
     /// text with `before` (`None` if there was none), and only one of the two is FAIL. It is no
     /// contradiction if the run that did not fail was of a candidate made by rewriting bytes
-    /// (`kind`): such a candidate must also keep the minor key, so it may not fail where another
-    /// candidate with the same text does.
+    /// (`kind`): such a candidate must also keep the minor key (hash of the call path), so it may
+    /// not fail where another candidate with the same text does.
     pub fn note(&mut self, text: TextId, kind: Kind, outcome: Outcome, before: Option<Outcome>) {
         let (fails, failed) = (
             outcome == Outcome::Fail,

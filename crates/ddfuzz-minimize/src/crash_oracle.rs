@@ -74,11 +74,11 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 /// Tests whether a target still has one particular crash.
 ///
 /// - PASS: the run ended without a crash.
-/// - FAIL: the run crashed with the same class and major key. If bytes were rewritten, the minor
-///   key must be the same, too.
+/// - FAIL: the run crashed with the same class and major key (hash that identifies the bug). If
+///   bytes were rewritten, the minor key (hash of the call path) must be the same, too.
 /// - UNRESOLVED: the run had another crash (a [`Slip`]), exceeded a limit, had a crash that did not
-///   occur again under the tracer, or was ended by a signal that is no crash (such as SIGTERM); or
-///   bytes were rewritten and the minor key changed.
+///   occur again under the tracer, or was ended by a signal that does not count as a crash (such as
+///   SIGTERM); or bytes were rewritten and the minor key changed.
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,
@@ -108,7 +108,8 @@ pub struct CrashOracle {
     /// hangs takes the tracer longer than the run itself, so later candidates are first run without
     /// a tracer.
     has_hung: bool,
-    /// Longest time that a candidate took which ended by itself, if a hang is preserved.
+    /// Longest run of a candidate that ended by itself; measured only if the preserved crash is a
+    /// hang.
     longest_end: Duration,
 }
 
@@ -209,8 +210,8 @@ impl CrashOracle {
     /// Tests `candidate` by a single run under a tracer, in a fresh process and within `time`; so a
     /// crash is also classified without a second run. `kind` says how the candidate was made, which
     /// decides which keys its crash must have. Returns `None` if traced runs are not cheap, or if
-    /// the run decides nothing: it reached a limit, was ended by a signal that is no crash, or
-    /// ended in the same way as the preserved crash, but was not classified as a crash.
+    /// the run decides nothing: it reached a limit, was ended by a signal that does not count as a
+    /// crash, or ended in the same way as the preserved crash, but was not classified as a crash.
     fn ask_traced(
         &mut self,
         candidate: &[u8],
@@ -331,8 +332,9 @@ impl CrashOracle {
     }
 
     /// Derives the answer for a candidate from the `class` and `keys` of its crash. UNRESOLVED if
-    /// the run exceeded a limit while the crash to be kept is of another class; else as the keys
-    /// [compare](CrashOracle::compare). `input` is the candidate's text, `kind` how it was made.
+    /// the run exceeded a limit while the crash to be kept is of another class; otherwise the
+    /// result of [comparing](CrashOracle::compare) the keys. `input` is the candidate's text,
+    /// `kind` how it was made.
     fn judge_crash(
         &mut self,
         class: Class,
@@ -372,10 +374,11 @@ impl CrashOracle {
     }
 
     /// Compares a crash on `input` with the crash that must be preserved. Gives FAIL if class and
-    /// major key are the same and the minor key is, too; if the candidate was made by deleting only
-    /// (`kind`), its minor key may differ. Else gives UNRESOLVED and, if class or major key differ,
-    /// a slip (a record of the other crash). A hang without a known place counts as the preserved
-    /// hang, if their classes agree and the preserved one has no known place either.
+    /// major key (hash that identifies the bug) are the same and the minor key (hash of the call
+    /// path) is, too; if the candidate was made by deleting only (`kind`), its minor key may
+    /// differ. Else gives UNRESOLVED and, if class or major key differ, a slip (record of a crash
+    /// of another bug). A hang without a known place counts as the preserved hang, if their classes
+    /// agree and the preserved one has no known place either.
     fn compare(
         &mut self,
         class: Class,
@@ -511,7 +514,7 @@ impl Oracle for CrashOracle {
 }
 
 /// Returns the answer to a test whose run did not crash: PASS if the run ended by an exit,
-/// UNRESOLVED if it exceeded a limit or was ended by a signal that is no crash.
+/// UNRESOLVED if it exceeded a limit or was ended by a signal that does not count as a crash.
 fn judge_end(ended: Ended) -> Answer {
     match ended {
         Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),

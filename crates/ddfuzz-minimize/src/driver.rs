@@ -48,7 +48,7 @@ pub fn minimize(
 /// Shortest time between two test lines that record the wall time of the minimization.
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Size in bytes of an input from which the search is watched, because one of its steps may take
+/// Smallest size, in bytes, of an input whose search is watched, because one of its steps may take
 /// long and must then be interrupted: the decompressed content of the input may be hundreds of
 /// times larger.
 const SLOW: usize = 1 << 12;
@@ -358,9 +358,9 @@ impl Driver<'_, '_> {
         (self.options.on_slip)(slip, test).map_err(callback_failed("another crash"))
     }
 
-    /// Passes slips (crashes of other bugs) to the caller's callback that no line of the log has:
-    /// those in tests that workers ran ahead and the search did not need. Each pair of crash keys
-    /// is passed once.
+    /// Passes those slips (crashes of other bugs) to the caller's callback that are in no line of
+    /// the log, because they occurred in tests that workers made in advance and the search did not
+    /// need. Each pair of crash keys is passed once.
     fn report_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
         for mut slip in self.answerer.unclaimed_slips() {
             let with_record = (slip.keys, true);
@@ -434,8 +434,8 @@ impl Driver<'_, '_> {
 /// Returns the wall time of the minimization that left the lines `past` in its log: the time that a
 /// test line recorded last, and that of the checks and tests after it. Runs of several workers
 /// overlap, but all tests after a record take at most the interval between two. Logs of older
-/// versions have no record; their tests are taken to be run by `workers`, the number of workers
-/// now.
+/// versions have no record; their tests are taken to be run by `workers`, the present number of
+/// workers.
 pub fn wall_time(past: &[(u64, Line)], workers: u32) -> Duration {
     let (mut tests, mut checks) = (Duration::ZERO, Duration::ZERO);
     let recorded = recorded_time(past);
@@ -465,8 +465,8 @@ fn recorded_time(past: &[(u64, Line)]) -> Duration {
     Duration::from_millis(recorded.unwrap_or(0))
 }
 
-/// Checks whether this log line makes another text the best: a `reduce` line, or an empty input
-/// that fails.
+/// Checks whether this log line makes another text the best (the smallest failing so far): a
+/// `reduce` line, or an empty input that fails.
 fn gives_new_best(line: &Line) -> bool {
     match line {
         Line::Reduce(_) => true,

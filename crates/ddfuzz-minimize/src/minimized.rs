@@ -114,8 +114,8 @@ pub struct Minimized {
     pub text: Vec<u8>,
     /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,
-    /// Number of removals of single bytes of the result that are proven not to fail, and of all
-    /// such removals.
+    /// Number of removals of single bytes of the result that are proven to make the failure go
+    /// away, and number of all removals of single bytes.
     pub proved: Proved,
     /// Size of the original input, in bytes.
     pub size_before: u64,
@@ -139,7 +139,8 @@ impl Minimized {
     /// Returns the failure rate to report of a flaky failure; `None` if the failure is
     /// reproducible. It is the rate of the result, if some runs of the result did not fail.
     /// Otherwise it is the rate of the input, if runs of the input differed, or that of the
-    /// confirming runs, if one text had different outcomes or the best did not fail again.
+    /// confirming runs, if one text had different outcomes or the best text (the smallest failing
+    /// so far) did not fail again.
     pub fn flaky(&self) -> Option<Rate> {
         let is_cut = |warning: &Warning| matches!(warning, Warning::Unconfirmed { .. });
         let of_result = self.warnings.iter().find_map(|warning| match warning {
@@ -184,7 +185,9 @@ pub struct Counts {
     /// Number of runs that workers made ahead of the search and whose outcomes the search did not
     /// need.
     pub speculative: u64,
-    /// Number of runs that are not steps of the search: axiom, baseline, confirmations, votes.
+    /// Number of runs that are not steps of the search: of the empty input (axiom), of the
+    /// unchanged input (baseline), confirmations of the result, and repeated runs of candidates of
+    /// a flaky input (votes).
     pub checks: u64,
 }
 
@@ -265,14 +268,15 @@ pub struct MinRecord {
     /// Numbers of the minimization's tests, by how each was answered: by a run, the cache, or a
     /// predictor.
     pub tests: Counts,
-    /// Number of removals of single bytes of the result that are proven not to fail, and of all
-    /// such removals.
+    /// Number of removals of single bytes of the result that are proven to make the failure go
+    /// away, and number of all removals of single bytes.
     pub proved: Proved,
     /// Name of the search (delta debugging algorithm), such as `ddmin`.
     pub search: String,
     /// The crash that the minimization preserved.
     pub outcome: MinimizedCrash,
-    /// First 12 hex digits of the minor key of the result's crash; null if it was not computed.
+    /// First 12 hex digits of the minor key (hash of the call path) of the result's crash; null if
+    /// it was not computed.
     pub minor_after: Option<String>,
     /// How often the result failed, in its confirmations in fresh processes at the end.
     pub rate: Rate,
@@ -326,7 +330,7 @@ pub struct PhaseRecord {
     /// change.
     pub claim: Claim,
     /// Number of removals of single units (bytes, arguments, characters, or variables) that are
-    /// proven not to fail, and of all such removals.
+    /// proven to make the failure go away, and number of all such removals.
     pub proved: Proved,
     /// Numbers of this minimization's tests, by how each was answered: by a run, the cache, or a
     /// predictor.
@@ -370,8 +374,8 @@ pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     }
 }
 
-/// Makes the JSON record of a slip (a crash of another bug) with the keys `keys`; the path of the
-/// file that stores its input is still missing in it.
+/// Makes the JSON record of a slip (a crash of another bug) with the keys `keys`, without the path
+/// of the file that stores the crashing input.
 pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
     SlipRecord {
         major: keys.major.short(),

@@ -15,8 +15,9 @@ pub type CallbackError = Box<dyn Error + Send + Sync>;
 /// Callback that stores the text that became the new best (the smallest failing text so far).
 pub type OnReduce<'a> = Box<dyn FnMut(&[u8]) -> Result<(), CallbackError> + 'a>;
 
-/// Callback that stores a slip (a crash of another bug). The number is the index of the test that
-/// had it; `None` for a check, and for a test that a worker ran ahead and the search did not need.
+/// Callback that stores a slip (a crash of another bug). The number is the index, in the log, of
+/// the test that crashed; `None` for a check (a run outside of the search), and for a test that a
+/// worker made in advance and the search did not need.
 pub type OnSlip<'a> = Box<dyn FnMut(&Slip, Option<u64>) -> Result<(), CallbackError> + 'a>;
 
 /// Callback that shows the status of a running minimization to the user.
@@ -24,16 +25,17 @@ pub type OnStatus<'a> = Box<dyn FnMut(&MinimizeStatus) + 'a>;
 
 /// Budgets and callbacks of a minimization. They do not change the order of tests.
 pub struct Options<'a> {
-    /// Largest number of tests that run the target. When it is reached, the best so far is the
-    /// result. `None` is no limit.
+    /// Maximum number of tests that run the target. When it is reached, the smallest failing text
+    /// so far is the result. `None` means no limit.
     pub budget_tests: Option<u64>,
-    /// Longest wall time of the minimization. When it is reached, the run that is being made is
-    /// ended, too, and the best so far is the result; but at least one run of the input has to
-    /// fail, and a smaller result is run again at least once. Tests and checks before a resume
-    /// count, too; time in callbacks does not. `None` is no limit.
+    /// Longest wall time of the minimization. When it is reached, the present run is ended, and the
+    /// smallest failing text so far is the result. Whatever the time, runs of the input go on until
+    /// one fails, and a result that is smaller than the input is run again once. Tests and checks
+    /// before a resume count, too; time in callbacks does not. `None` means no limit.
     pub budget_time: Option<Duration>,
-    /// Wall time of the runs in which the caller has just seen the input fail; it counts for
-    /// `budget_time`, and no other run of the input is needed then. `None` if there were none.
+    /// Wall time of the caller's own runs of the input, just before the minimization, which have
+    /// failed. It counts for `budget_time`, which may then end the minimization before any further
+    /// run of the input fails. `None` if there were no such runs.
     pub shown_in: Option<Duration>,
     /// Counter, incremented by the caller, of the microseconds that its callbacks took in this
     /// call; they do not count for `budget_time`. `None` counts as 0.
@@ -48,8 +50,8 @@ pub struct Options<'a> {
     /// the text atomically.
     pub on_reduce: OnReduce<'a>,
     /// Called with each slip (a crash of another bug), once per pair of crash keys, before the log
-    /// line of its test is written. A resume that lost the line calls it again. A slip without a
-    /// crash record may be followed by one with it. A slip of a test that a worker ran ahead and
+    /// line of its test is written; called again after a resume if this line was lost, and when a
+    /// slip that had no crash record gets one. A slip from a test that a worker made in advance and
     /// the search did not need comes without an index; if a test in the log has the same slip
     /// later, it comes again.
     pub on_slip: OnSlip<'a>,
@@ -112,7 +114,7 @@ impl Options<'_> {
 }
 
 /// Why a minimization, an isolation (`diff`, `max`) or the replay of a log has no result. After
-/// [`Interrupted`](MinimizeError::Interrupted) it can be resumed.
+/// [`Interrupted`](MinimizeError::Interrupted), the minimization or isolation can be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum MinimizeError {
     /// The input does not fail, so there is nothing to minimize.
@@ -172,7 +174,7 @@ pub enum MinimizeError {
     Callback {
         /// Name of what could not be stored, such as "the reproducer".
         what: &'static str,
-        /// The error by which the callback failed.
+        /// The error that the callback returned.
         source: CallbackError,
     },
 }
@@ -184,10 +186,11 @@ pub enum MinimizePhase {
     Baseline,
     /// The search runs; the rule is that of its last candidate, `None` before the first.
     Search(Option<Rule>),
-    /// Removals of single bytes that the search left open are tested.
+    /// Removals of single bytes that the search has not tested are tested, to prove the result
+    /// minimal.
     Proof,
-    /// The smallest text found is run again in fresh processes, to confirm that it fails, and
-    /// removals of single bytes of it, to confirm that they do not.
+    /// The smallest text found is run again in fresh processes, to confirm that it fails, and so
+    /// are texts without one of its bytes, to confirm that they do not fail.
     Confirm,
 }
 
@@ -223,8 +226,9 @@ impl MinimizeError {
     }
 }
 
-/// Returns a part of the message on an interrupted minimization: how many runs have confirmed its
-/// result, and how many it needs; empty if these are all made, and before the search has ended.
+/// Returns the part of the message on an interrupted minimization that says how many runs have
+/// confirmed the result, and how many it needs; empty if all of them are made, or if the search had
+/// not ended.
 fn unconfirmed(confirming: Option<Runs>) -> String {
     let open = confirming.filter(|runs| runs.done < runs.of);
     open.map_or_else(String::new, |Runs { done, of }| {
@@ -246,7 +250,7 @@ pub struct Runs {
 /// The status of a running minimization, for a progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimizeStatus {
-    /// The present phase: baseline, search, proof, or confirmation.
+    /// The present phase: runs of the input (baseline), search, proof, or confirmation.
     pub phase: MinimizePhase,
     /// Size of the best (the smallest failing text so far), in bytes.
     pub size: u64,
@@ -254,12 +258,13 @@ pub struct MinimizeStatus {
     pub size_before: u64,
     /// Number of tests that ran the target, including those before a resume.
     pub executed: u64,
-    /// Number of runs outside of the search: baseline, empty input, votes, confirmations.
+    /// Number of runs outside of the search: of the input (baseline), of the empty input, repeated
+    /// runs of candidates of a flaky input (votes), and confirmations of the result.
     pub checks: u64,
-    /// Number of removals of single bytes of the best that are known not to fail, and of all such
-    /// removals.
+    /// Number of removals of single bytes of the best text (the smallest failing so far) that are
+    /// known to make the failure go away, and number of all removals of single bytes.
     pub proved: Proved,
-    /// The runs of the present phase; `None` in a search and a proof, which decide their runs by
-    /// the outcomes.
+    /// The runs of the present phase; `None` in a search and a proof, whose number of runs depends
+    /// on the outcomes.
     pub runs: Option<Runs>,
 }

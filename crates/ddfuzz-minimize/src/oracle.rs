@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
-/// How a candidate was made: by deleting only, or by rewriting bytes, too. This decides which keys
-/// its crash must have (docs/src/keys.md).
+/// How a candidate was made: by deleting only, or by rewriting bytes, too. This decides which crash
+/// keys (hashes of stack frames, docs/src/keys.md) its crash must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The candidate was made by deleting only: class and major key of the crash must stay the
-    /// same.
+    /// The candidate was made by deleting only: the class of its crash and the major key (hash of
+    /// the frames that identify the bug) must stay the same.
     Deleting,
-    /// The candidate was made by replacing, inserting or correcting bytes: the minor key of the
-    /// crash must stay that of the best, too, because rewriting may lead into the same faulty
-    /// function from another caller.
+    /// The candidate was made by replacing, inserting or correcting bytes: its crash must also have
+    /// the minor key (hash of the call path) of the best text so far, because rewriting may lead
+    /// into the same faulty function from another caller.
     Rewriting,
 }
 
@@ -49,8 +49,8 @@ impl Process {
     }
 }
 
-/// Major and minor key of a crash of another bug, which a candidate had instead of the crash being
-/// minimized.
+/// Major and minor key (hash of the call path) of a crash of another bug, which a candidate had
+/// instead of the crash being minimized.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -68,7 +68,7 @@ pub struct SlipKeys {
 pub struct Slip {
     /// Class of the crash that the candidate had.
     pub class: Class,
-    /// Major and minor key of the crash that the candidate had.
+    /// Major and minor key (hash of the call path) of the crash that the candidate had.
     pub keys: SlipKeys,
     /// Record of the crash that the candidate had, for the first slip (crash of another bug) with
     /// these keys; `None` for later slips, and if the crash did not occur again when it was
@@ -89,9 +89,9 @@ pub struct Answer {
     pub cpu: Option<Duration>,
     /// Number of bytes of the input that the target read; `None` if unknown.
     pub read: Option<u64>,
-    /// Minor key of the crash, if its class and major key are those of the crash being minimized.
-    /// The minimization compares it with the minor key of the best to decide whether the test
-    /// fails.
+    /// Minor key (hash of the call path) of the crash, if its class and major key are those of the
+    /// crash being minimized. The minimization compares it with the minor key of the smallest
+    /// failing text so far to decide whether the test fails.
     pub minor: Option<Key>,
     /// The limit that ended the run of this test; `None` if the run ended by itself.
     pub cut_off: Option<CutOff>,
@@ -175,8 +175,8 @@ pub trait Oracle {
     }
 
     /// Tests a candidate in a fresh process, so that state which earlier runs left behind has no
-    /// influence, and returns the answer. For proofs and confirmations; the time limit is ten times
-    /// that of [`ask`](Oracle::ask).
+    /// influence, and returns the answer. Meant for proofs of minimality and confirmations of the
+    /// result; the time limit is ten times that of [`ask`](Oracle::ask).
     ///
     /// # Errors
     /// As [`ask`](Oracle::ask).

@@ -96,7 +96,7 @@ pub(super) enum NextStep<'a> {
     /// Stop: the interestingness test fails in some runs both of the input and of the empty input,
     /// so that its outcome does not depend on the input.
     Alternating { rate: Rate, empty: Rate },
-    /// A step of the search was interrupted, so that it asks for no further test.
+    /// Stop: a step of the search was interrupted, so that the search makes no further candidate.
     Interrupted,
     /// Stop: the log is complete, and there is nothing more to run or to write.
     Nothing,
@@ -107,7 +107,8 @@ pub(super) enum NextStep<'a> {
 pub(super) struct Progress<'a> {
     texts: CandidateTexts<'a>,
     machine: Box<dyn Search>,
-    /// Tells whether a step of the search is to end; `None` for steps that go on to their end.
+    /// Tells whether the present step of the search is to be interrupted; `None` if no step ever
+    /// is.
     interruption: Option<Interruption>,
     /// Whether a step of the search was interrupted, so that the search cannot go on.
     is_interrupted: bool,
@@ -115,8 +116,8 @@ pub(super) struct Progress<'a> {
     /// The `reduce` line that has to be the next line of the log, because a candidate became the
     /// best (the smallest failing text so far); `None` if no such line is due.
     reduction: Option<ReduceLine>,
-    /// Removals of single bytes of the best that still have to be tested to prove the best
-    /// 1-minimal, the next one last; `None` before the proof begins.
+    /// Removals of single bytes of the best text (the smallest failing so far) that still have to
+    /// be tested to prove the best 1-minimal, the next one last; `None` before the proof begins.
     open: Option<Vec<Candidate>>,
     /// Number of removals of single bytes that were tested for the proof of minimality without a
     /// usable outcome, because the run exceeded its time limit or shared its process with other
@@ -145,14 +146,14 @@ pub(super) struct Progress<'a> {
     /// The first stage that ended because a budget was used up; `None` if none did.
     ceased: Option<Stage>,
     confirmed: Rate,
-    /// Failure rate of the best in its confirmations if none of them failed, so that the original
-    /// input is the result; else `None`.
+    /// Failure rate of the best text (the smallest failing so far) in its confirmations if none of
+    /// them failed, so that the original input is the result; else `None`.
     restored: Option<Rate>,
     /// Minimum number of runs that confirm the result, in logs in which the runs behind a claim are
     /// repeated; a long search has more of them. `None` in older logs.
     least_confirmations: Option<u64>,
-    /// The removals of single bytes that are run again at the end, because the claim rests on them;
-    /// `None` before these runs begin, and after one of them has failed.
+    /// The removals of single bytes that are run again at the end, because the claim of minimality
+    /// rests on them; `None` before these runs begin, and after one of them has failed.
     repeats: Option<Repeats>,
     /// Whether the result did not fail in one of its confirmations when the log ended because a
     /// budget was used up, so that nothing is proven after the search was continued.
@@ -246,15 +247,17 @@ impl<'a> Progress<'a> {
         &self.texts
     }
 
-    /// Returns the minor key (call path) of the crash of the best; `None` without a crash.
+    /// Returns the minor key (call path) of the crash of the best text (the smallest failing so
+    /// far); `None` without a crash.
     pub fn minor(&self) -> Option<Key> {
         self.minor
     }
 
-    /// Sets the outcome of an answer whose crash has the class and major key being minimized, by
-    /// the minor key: FAIL if it is the required one, else UNRESOLVED. If bytes were rewritten, the
-    /// minor key must be that of the best; if bytes were only deleted, it may change, unless the
-    /// minimization holds the minor key.
+    /// Sets the outcome of an answer whose crash has the class and major key (bug) being minimized,
+    /// by the minor key (hash of the call path): FAIL if it is the required one, else UNRESOLVED.
+    /// If bytes were rewritten, the minor key must be that of the best text (the smallest failing
+    /// so far); if bytes were only deleted, it may change, unless the minimization holds the minor
+    /// key.
     pub fn judge_minor_key(&self, answer: &mut Answer) {
         let Some(minor) = answer.minor else {
             return;
@@ -296,7 +299,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Returns the present result if it differs from the original input; `None` before the first
-    /// reduction, and if the best did not fail again.
+    /// reduction, and if the best text (the smallest failing so far) did not fail again.
     pub fn reduced(&self) -> Option<&[u8]> {
         let best = self.result();
         (best.len() < self.texts.original().len() || best != self.texts.original()).then_some(best)
@@ -336,8 +339,8 @@ impl<'a> Progress<'a> {
         self.stage != before
     }
 
-    /// Checks whether enough runs after the search are known of the result: it was run again, or it
-    /// is the original input, of which the runs before the search suffice.
+    /// Checks whether the result needs no further run after the search: it was run again, or it is
+    /// the original input, for which the runs before the search suffice.
     fn is_run_again(&self) -> bool {
         self.confirmed.tries > 0 || self.reduced().is_none()
     }
@@ -377,7 +380,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Continues the search if a budget has ended it; otherwise does nothing. Confirmations of the
-    /// result so far are forgotten, except that one which did not fail still counts as a
+    /// result so far are forgotten, except that a confirmation that did not fail still counts as a
     /// contradiction.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
@@ -513,7 +516,7 @@ impl<'a> Progress<'a> {
     /// Builds the end line of the log. It claims minimality only if every run of the input and of
     /// the result failed, the result was run as often as it takes to confirm it, and no text had
     /// contradictory outcomes. Nothing is proven for a flaky input, nor if the original input is
-    /// the result because the best did not fail again.
+    /// the result because the best text (the smallest failing so far) did not fail again.
     pub(super) fn end_line(&self) -> EndLine {
         let best = self.result();
         let certificate = match self.is_flaky() || self.restored.is_some() {

@@ -1,5 +1,5 @@
-//! A question of a minimization and its answer: how a text is run, what is logged of the answer,
-//! and the trait [`Answerer`].
+//! A question of a minimization (a text to run, and how) and its answer; what is logged of the
+//! answer; and the trait [`Answerer`].
 
 use ddfuzz_delta::{Candidate, Hints, Outcome};
 use ddfuzz_exec::TimeLimit;
@@ -16,7 +16,7 @@ use crate::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 /// How a text is run by the oracle, and for what purpose: as a check, or as a test of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Manner {
-    /// A check with this purpose, which is a run that is no step of the search.
+    /// A check (a run that is not a step of the search) with this purpose.
     Check(What),
     /// A test of a candidate. Tests of the proof of minimality use a fresh process.
     Test {
@@ -39,7 +39,8 @@ impl Manner {
     }
 
     /// Runs `text` with `oracle` in this manner: observed, in a fresh process, or in the fastest
-    /// way. Returns the answer, and the hints of an observed run (else empty).
+    /// way. Returns the answer, and the hints of an observed run, such as compared operands (else
+    /// empty).
     pub fn put(self, oracle: &mut dyn Oracle, text: &[u8]) -> Result<(Answer, Hints), OracleError> {
         let kind = self.kind();
         if self.is_observed() {
@@ -84,8 +85,9 @@ impl Manner {
     }
 
     /// Returns true if `outcome`, that of a run made in this manner, makes the predicted later
-    /// questions wrong. Predictions assume that no candidate fails: so FAIL of a candidate, of one
-    /// of its votes or of the empty input makes them wrong, because another text becomes the best.
+    /// questions (texts to run) wrong. Predictions assume that no candidate fails: so FAIL of a
+    /// candidate, of a vote (repeated run of a candidate of a flaky input) or of the empty input
+    /// makes them wrong, because another text becomes the best text (the smallest failing so far).
     /// Returns false for all other outcomes and checks.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
@@ -160,7 +162,8 @@ impl Reply {
     }
 }
 
-/// The oracle's answer to a test, with the hints for the search that an observed run gave.
+/// The oracle's answer to a test, with the hints for the search, such as compared operands, that an
+/// observed run gave.
 pub(super) type ObservedAnswer = (Answer, Hints);
 
 /// Runs the tests and checks of a minimization, one after another: by a single oracle, or by a pool
@@ -187,8 +190,8 @@ pub(super) trait Answerer {
         Ok(None)
     }
 
-    /// Returns the slips (crashes of other bugs) of tests that workers ran ahead, but for which the
-    /// search did not ask, and forgets them, so that the next call returns only later ones.
+    /// Returns the slips (crashes of other bugs) of tests that workers made in advance and the
+    /// search did not need, and forgets them, so that the next call returns only later slips.
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }
@@ -209,9 +212,8 @@ pub(super) trait Answerer {
 /// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
 /// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Number of texts that are run in the first request with more than one text. Each later request
-/// has twice as many as the one before, up to [`MOST`], or after a request that took too long, half
-/// as many.
+/// Number of texts in the first request with more than one text. The next request has twice as many
+/// as the request before it, up to [`MOST`]; half as many if that request took too long.
 const FIRST: usize = 8;
 /// Largest number of runs in one request.
 const MOST: usize = 128;
@@ -221,7 +223,7 @@ const MOST: usize = 128;
 /// several at a time if the oracle takes several.
 pub(super) struct SingleOracle<'a> {
     oracle: &'a mut dyn Oracle,
-    /// The predicted next questions, with the answers that were made ahead.
+    /// The predicted next questions (texts to run), with the answers that were made ahead.
     ahead: VecDeque<(Question, Answer)>,
     /// Largest number of runs in the next request of several runs.
     several: usize,
@@ -232,7 +234,7 @@ pub(super) struct SingleOracle<'a> {
 }
 
 impl<'a> SingleOracle<'a> {
-    /// Makes the answerer that lets `oracle` answer the questions of a minimization.
+    /// Makes the answerer that lets `oracle` answer the questions (texts to run) of a minimization.
     pub fn new(oracle: &'a mut dyn Oracle) -> SingleOracle<'a> {
         SingleOracle {
             oracle,
@@ -273,8 +275,8 @@ impl<'a> SingleOracle<'a> {
         Ok(())
     }
 
-    /// Removes and returns the answer to `question`, if it is the next one that was made ahead.
-    /// Otherwise drops all answers that were made ahead, and returns `None`.
+    /// Removes and returns the answer to `question` (a text to run), if it is the next one that was
+    /// made ahead. Otherwise drops all answers that were made ahead, and returns `None`.
     fn take(&mut self, question: Question) -> Option<Answer> {
         if self.ahead.front()?.0 == question {
             return Some(self.ahead.pop_front()?.1);

@@ -65,8 +65,8 @@ pub fn structure_name(search: &str, input: &[u8]) -> Option<String> {
 }
 
 /// Returns the name of the search that trims an input in the fewest tests: `full` if the input is
-/// of a known format or language, because parts of it can be deleted only together with what its
-/// numbers and brackets state; else `subset`, because replacing bytes by `0` hardly keeps coverage.
+/// of a known format or language, where deleting a part often requires changes elsewhere (of a
+/// length field or a bracket); else `subset`, because replacing bytes by `0` hardly keeps coverage.
 pub fn trim_search(input: &[u8]) -> &'static str {
     match structure_of(input) {
         Structure::Format(_) | Structure::Syntax(_) => Full::NAME,

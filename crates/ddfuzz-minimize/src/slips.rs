@@ -6,7 +6,8 @@ use ddfuzz_triage::{Class, Crash};
 
 use crate::{CrashClassifier, OracleError, Slip, SlipKeys};
 
-/// Maximum number of times that the input of a slip is examined until it crashes as the slip did.
+/// Maximum number of times that the input of a slip (a crash of another bug) is run under a tracer
+/// until it crashes with the slip's keys again.
 const MATCHING_TRIES: u32 = 5;
 
 /// Makes the [`Slip`]s of a minimization, which record candidates that crash with other keys than
@@ -14,13 +15,13 @@ const MATCHING_TRIES: u32 = 5;
 pub struct Slips {
     /// Runs crashing inputs under a tracer, and computes the keys and records of their crashes.
     pub classifier: Box<dyn CrashClassifier>,
-    /// Keys of the crashes of which a crash record was made already.
+    /// Keys of the crashes for which a crash record was made already.
     examined: HashSet<SlipKeys>,
 }
 
 impl Slips {
-    /// Makes a `Slips` that has examined no crash yet; `classifier` computes the keys and records
-    /// of crashes.
+    /// Makes a `Slips` (crashes of other bugs) that has examined no crash yet; `classifier`
+    /// computes the keys and records of crashes.
     pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
         Slips {
             classifier,
@@ -72,8 +73,8 @@ impl Slips {
         Ok(crash)
     }
 
-    /// Forgets for which crashes a record was made already, so that the next slip of each crash
-    /// gets a record again.
+    /// Forgets for which crashes a record was made already, so that the next slip (crash of another
+    /// bug) with each pair of keys gets a record again.
     pub fn forget(&mut self) {
         self.examined.clear();
     }

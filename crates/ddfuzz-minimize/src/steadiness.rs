@@ -29,15 +29,16 @@ pub(super) const ESTIMATING: u64 = 20;
 /// to a limit.
 const TESTS_PER_CONFIRMATION: u64 = 5;
 /// Divisor of the number of tests of a long search: at its end, as many proven removals of single
-/// bytes as the quotient are run again, to show whether they still do not fail.
+/// bytes as the quotient are run again, to show whether they still make the failure go away.
 const TESTS_PER_REPEAT: u64 = 20;
-/// Maximum number of times that the removal of one byte is run again. If it fails in two of three
-/// runs, then its test and all of these runs pass only once in 2000 times.
+/// Maximum number of times that a text without one byte is run again. A text that fails in two of
+/// three runs is then missed only once in 2000 times: its test and all of these runs would have to
+/// pass.
 const MOST_REPEATS: u64 = 6;
-/// Number of removals of single bytes up to which each of them is run again twice at the end, in a
-/// minimization whose result is confirmed by three runs. Of more removals, each is run again once.
-/// One more run of each would prove little of few removals: a program that fails in every second
-/// run could pass in all of them.
+/// Maximum number of removals of single bytes that are each run again twice at the end, in a
+/// minimization whose result is confirmed by three runs. If there are more, each is run again once.
+/// A single further run of each of few removals would prove little: a program that fails in every
+/// second run could pass in all of them.
 const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. If the input fails so rarely
 /// that it would take more runs, a candidate that fails as rarely is missed more often than once in
@@ -62,7 +63,7 @@ pub(super) enum Baseline {
 
 /// Returns how many runs of the input before the search must all fail for the input to count as
 /// failing in every run. That is 3, unless an earlier run of the input did not fail (`doubtful`);
-/// then it is 20 if the runs on which a claim rests are repeated (`repeats`), else 5.
+/// then it is 20 if the runs on which a claim of minimality rests are repeated (`repeats`), else 5.
 pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
     match (doubtful, repeats) {
         (true, true) => ESTIMATING,
@@ -102,15 +103,15 @@ pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     all.saturating_sub(rate.tries)
 }
 
-/// Returns how many runs confirm a result of `executed` tests, if the runs on which a claim rests
-/// are repeated: one for every five tests, at least `least` and at most 20.
+/// Returns how many runs confirm the result of a minimization of `executed` tests, if the runs on
+/// which a claim rests are repeated: one for every five tests, at least `least` and at most 20.
 pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns how many of the `removals` (single bytes whose removal is proven not to fail) are tested
-/// again after the search, and how often each. Their number is that of the runs that confirm the
-/// result ([`confirmations`] of `executed` tests and `least`), or one for every twenty tests if
+/// Returns how many of the `removals` (single bytes whose removal is proven to make the failure go
+/// away) are tested again after the search, and how often each. These are as many as runs confirm
+/// the result ([`confirmations`] of `executed` tests and `least`), or a twentieth of the tests if
 /// that is more, but at most all. Each is tested once, or twice if at most five are chosen; if
 /// `least` is more than three, up to six times, the more often the fewer they are.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {

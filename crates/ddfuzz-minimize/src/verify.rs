@@ -52,15 +52,16 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     })
 }
 
-/// The smallest candidate of a minimization that crashed in one particular bug, other than the
+/// The smallest candidate of a minimization that ran into one particular bug other than the
 /// minimized one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
-    /// Major and minor key of the crash in the other bug.
+    /// Major and minor key (hash of the call path) of the crash in the other bug.
     pub keys: SlipKeys,
-    /// Index of the first test with an input of this size that ran into the bug.
+    /// Index, in the log, of the test of this candidate; of the first such test if several
+    /// candidates of the same size ran into the bug.
     pub test: u64,
-    /// The bytes of the smallest candidate that crashed in the other bug.
+    /// The bytes of the smallest candidate that ran into the other bug.
     pub input: Vec<u8>,
 }
 
@@ -139,8 +140,8 @@ pub enum VerifyError {
 /// A removal of one byte after which the result still fails, so that it is not minimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// Position of the removed byte: the range of equal bytes of the result of which one was
-    /// removed.
+    /// Position of the removed byte: the range of a sequence of equal bytes of the result, one of
+    /// which was removed.
     pub at: Range<usize>,
     /// The result without the removed byte, which still fails.
     pub text: Vec<u8>,
@@ -153,8 +154,8 @@ pub struct Verified {
     pub claim: Claim,
     /// Outcome of the new run of the minimized input: FAIL if it still fails.
     pub result: Outcome,
-    /// Number of removals of single bytes that did not fail when they were run again, and of all
-    /// removals that the claim is about; both 0 for [`Claim::BestSoFar`].
+    /// Number of removals of single bytes that made the failure go away when they were run again,
+    /// and number of all removals that the claim is about; both 0 for [`Claim::BestSoFar`].
     pub proved: Proved,
     /// The first removal of a single byte after which the result still fails; `None` if there is
     /// none.
@@ -165,7 +166,7 @@ pub struct Verified {
 
 impl Verified {
     /// Checks whether the claim of the log holds: the result fails in the new run, and all removals
-    /// of single bytes that the claim is about were run again and did not fail. For
+    /// of single bytes that the claim is about were run again and made the failure go away. For
     /// [`Claim::BestSoFar`], only the result must fail.
     pub fn holds(&self) -> bool {
         self.result == Outcome::Fail && self.proved.done == self.proved.of
@@ -173,13 +174,13 @@ impl Verified {
 }
 
 /// Replays a log, and then runs its result again and, if minimality is claimed, each removal of a
-/// single byte, in fresh processes; stops at the first removal that still fails. A flaky result is
-/// run until it fails, at most as often as a candidate was or 20 times, whichever is more.
-/// `on_progress` is called after each removal.
+/// single byte, in fresh processes; stops at the first removal after which the result still fails.
+/// A flaky result is run until it fails, at most as often as a candidate was or 20 times, whichever
+/// is more. `on_progress` is called after each removal.
 ///
 /// # Errors
-/// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
-/// see [`Verified::holds`].
+/// If the log is invalid or has no end, or if the target cannot be run. A false claim is not an
+/// error: see [`Verified::holds`].
 pub fn verify(
     input: &[u8],
     log: &Log,

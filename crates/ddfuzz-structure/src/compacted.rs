@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ddfuzz_delta::Document;
 
 /// A function that prepares a file for deletions. Returns a new file, which has the same content in
-/// a form that can be taken apart, and a second function, which takes the new file after deletions
-/// and rewrites it in as few bytes as possible. Returns `None` for a file that it cannot read.
+/// a form that can be parsed, and a second function, which takes the new file after deletions and
+/// rewrites it in as few bytes as possible. Returns `None` for a file that it cannot read.
 pub type Compact = fn(&[u8]) -> Option<(Vec<u8>, Write)>;
 
 /// A function that takes a file and returns a file with the same content in as few bytes as

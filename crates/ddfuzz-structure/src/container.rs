@@ -1,5 +1,5 @@
-//! The central type of the crate: a file of a known format that was taken apart into a tree of
-//! nodes, and how the searches of `ddfuzz-delta` delete and change pieces of it (trait `Document`).
+//! The central type of the crate: a file of a known format, parsed into a tree of nodes, and how
+//! the searches of `ddfuzz-delta` delete and change pieces of it (trait `Document`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::render::{render, sizes};
 use crate::sharing::Regions;
 use ddfuzz_delta::interruption;
 
-/// A file of a known format, taken apart into a tree of nodes. Searches delete parts of it and
-/// change payloads (changeable bytes); the lengths, offsets and checksums in it are then computed
-/// anew, so that they are right in the new file.
+/// A file of a known format, parsed into a tree of nodes. Searches delete parts of it and change
+/// payloads (changeable bytes); the lengths, offsets and checksums in it are then computed anew, so
+/// that they are right in the new file.
 pub struct Container {
     root: Group,
 }
 
 impl Container {
     /// Makes a container of the tree `root` that was read from `text`. `None` if the tree has no
-    /// parts (groups of nodes that can be deleted), or if putting it together does not give `text`
+    /// parts (groups of nodes that can be deleted), or if writing the tree does not give `text`
     /// again.
     ///
     /// Numbers, such as lengths, that do not agree with `text` become fixed bytes: they may be what
@@ -356,8 +356,8 @@ impl Kind {
 struct Removal<'a> {
     kind: Kind,
     indices: &'a [usize],
-    /// Number of groups of nodes of the kind that the traversal of the tree has passed so far,
-    /// which is the index, in pre-order, of the next one that it meets.
+    /// Index, in pre-order, of the next group of nodes of the kind that the traversal of the tree
+    /// will meet: the number of those passed so far.
     next: usize,
     /// Labels (ids in the file's tree) of the removed groups of nodes, and of all groups inside of
     /// them.
@@ -481,8 +481,8 @@ fn with_payloads<'a>(
 
 impl Packed {
     /// Makes the node of compressed bytes of a file. `packed` are the compressed bytes, `bytes` the
-    /// decompressed ones, and `content` is the tree that was read from the latter. If that tree
-    /// does not give `bytes` again, a single payload (changeable bytes) takes its place.
+    /// decompressed ones, and `content` is the tree that was read from `bytes`. If that tree does
+    /// not give `bytes` again, a single payload (changeable bytes) takes its place.
     pub fn read(codec: Codec, content: Group, bytes: &[u8], packed: &[u8]) -> Packed {
         let label = content.label;
         let content = settle(content);
@@ -642,9 +642,9 @@ fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     true
 }
 
-/// Bit that makes, of the label (id in the file's tree) of a group of nodes that has a compressed
-/// stream as its payload (changeable bytes), the label of the stream's decompressed content. No
-/// number in the file refers to such content.
+/// Bit that is set in a label to make another label: from that of a group of nodes whose payload
+/// (changeable bytes) is a compressed stream, the label of the stream's decompressed content.
+/// Labels are ids in the file's tree. No number in the file refers to such content.
 const CONTENT: Label = 1 << 31;
 
 /// Returns the first payload (changeable bytes) in a group of nodes, or in the groups inside of it;

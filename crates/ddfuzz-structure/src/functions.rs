@@ -24,8 +24,8 @@ pub struct Function {
 }
 
 /// Returns the outermost functions in the source of a program, in the order of the text. The
-/// language is chosen by the extension of the file's name. `None` if it is not C, JavaScript or
-/// Python, or if the source is larger than 1 MiB or cannot be parsed.
+/// language is chosen by the extension of the file's name. `None` if the language is not C,
+/// JavaScript or Python, or if the source is larger than 1 MiB or cannot be parsed.
 pub fn functions(file_name: &[u8], text: &[u8]) -> Option<Vec<Function>> {
     let known = KnownLanguage::of_file(file_name)?;
     if !LANGUAGES.contains(&known.name()) {

@@ -329,8 +329,8 @@ impl KnownLanguage {
     }
 }
 
-/// Returns the letters with which the built-in types of a language begin that are no kinds of syntax
-/// nodes of their own (`uint8_t`, `size_t`, `u8`).
+/// Returns the letters with which those built-in types of a language begin (such as `uint8_t`,
+/// `size_t`, `u8`) that have no kind of syntax nodes of their own.
 fn primitive_types(language: &str) -> &'static [&'static str] {
     match language {
         "c" => &[
@@ -342,15 +342,16 @@ fn primitive_types(language: &str) -> &'static [&'static str] {
     }
 }
 
-/// Sizes, in bytes, of texts of which the beginning is parsed before the whole is. Of larger texts,
-/// which may have more errors, the beginning hardly ever tells.
+/// Sizes, in bytes, of texts whose beginning is parsed before the whole text, to find out early
+/// that they do not fit a grammar. The beginning of a larger text, which may have more errors,
+/// hardly ever shows this.
 const WITH_BEGINNING: RangeInclusive<usize> = 1 << 10..=5000;
-/// Minimum size, in bytes, of the beginning of a text that is parsed before the whole is; of larger
-/// texts, that is a quarter.
+/// Minimum size, in bytes, of the beginning of a text that is parsed before the whole text; if a
+/// quarter of the text is larger than this, the quarter is parsed.
 const BEGINNING: usize = 512;
 
 /// Returns how many syntax errors the beginning of a text of `size` bytes may have: more than the
-/// whole text may have, and some that are there only because the text is cut off.
+/// whole text may have, because the cut itself causes some.
 const fn most_errors_of_beginning(size: usize) -> usize {
     8 + size / 100
 }

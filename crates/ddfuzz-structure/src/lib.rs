@@ -2,15 +2,15 @@
 //! `ddfuzz-delta` reduce.
 //!
 //! - In: a text, or a text and the name of a structure.
-//! - Out: a [`Structure`], whose format takes texts apart and puts them together again, with lengths,
-//!   counts, offsets and checksums that agree.
+//! - Out: a [`Structure`], whose format parses texts and writes them again, with lengths, counts,
+//!   offsets and checksums that agree.
 //! - Central type: the tree of a file (`Node`, `Group`, `Number`), which is written by `render` and
 //!   edited by `Container`.
 //! - Reading order: `node.rs`, `number.rs`, `render.rs`, `container.rs`, `packed.rs`, `reader.rs`,
 //!   `formats/table.rs`, and the other formats.
 //!
-//! Nothing here reads files, runs anything, or depends on more than the text. Work on a large file can be
-//! interrupted; then it has no result.
+//! Nothing here reads files, runs anything, or depends on more than the text. Work on a large file
+//! can be interrupted; then it has no result.
 
 mod columns;
 mod compacted;
@@ -48,14 +48,14 @@ use crate::render::render;
 
 pub use crate::library::{GrammarError, is_library, load_grammar};
 
-/// Maximum size, in bytes, of files that are taken apart by their format. For larger ones, putting
-/// a candidate together takes longer than most tests.
+/// Maximum size, in bytes, of files that are parsed by their format. For larger ones, writing a
+/// candidate takes longer than most tests.
 const LARGEST: usize = 1 << 24;
 
 /// Number of bytes at the beginning of an input by which it is classified as text or binary.
 const SAMPLE: usize = 4096;
 
-/// A known file format, as the searches of `ddfuzz-delta` use it to take an input apart.
+/// A known file format, as the searches of `ddfuzz-delta` use it to parse an input.
 struct KnownFormat(&'static Known);
 
 impl Format for KnownFormat {
@@ -86,8 +86,8 @@ impl Format for KnownFormat {
     }
 }
 
-/// Takes a file of the format `known` apart; `None` if it is not of this format, larger than 16
-/// MiB, or has no part that could be deleted.
+/// Parses a file of the format `known`; `None` if it is not of this format, larger than 16 MiB, or
+/// has no part that could be deleted.
 fn open(known: &Known, text: &[u8]) -> Option<Container> {
     if text.len() > LARGEST {
         return None;

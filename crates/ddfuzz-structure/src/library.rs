@@ -39,7 +39,7 @@ pub fn is_library(value: &str) -> bool {
 /// Loading a library runs its code: it must be trusted as a program is.
 ///
 /// # Errors
-/// If the file is no shared library, or has no grammar of a supported version.
+/// If the file is not a shared library, or has no grammar of a supported version.
 pub fn load_grammar(path: &Path) -> Result<String, GrammarError> {
     let error = |why: String| GrammarError {
         path: path.to_owned(),

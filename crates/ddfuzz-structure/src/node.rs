@@ -1,5 +1,5 @@
-//! The tree of a file that was taken apart: its nodes, and what the numbers in the file, such as
-//! lengths and checksums, state about groups of nodes.
+//! The tree of a parsed file: its nodes, and what the numbers in the file, such as lengths and
+//! checksums, state about groups of nodes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -59,8 +59,8 @@ pub enum Node {
         /// group of nodes whose presence the bit states.
         bits: Vec<(u8, Label)>,
     },
-    /// Bytes that repeat the bytes of an earlier group of nodes, whose label (id in the file's
-    /// tree) is given here; they are written anew when that group changes.
+    /// Bytes that repeat the bytes of an earlier group of nodes, with this label (id in the file's
+    /// tree); they are written anew when that group changes.
     Copy(Label),
     /// Padding: bytes of one value that bring the size of a preceding group of nodes up to a
     /// multiple of `align`.
@@ -84,10 +84,11 @@ pub enum Node {
         /// sizes require it.
         width: usize,
     },
-    /// Zeros that bring the size of the group of nodes directly around them up to the number of
-    /// bytes given here, such as the free space in the middle of a database page.
+    /// Zeros that bring the size of the group of nodes directly around them up to this number of
+    /// bytes, such as the free space in the middle of a database page.
     Gap(usize),
-    /// Text that states which numbers the rows of a table have, as runs of successive numbers.
+    /// Text that states which numbers the rows of a table have, as runs (sequences) of successive
+    /// numbers.
     Runs(Runs),
     /// A number in the file that states how many columns a picture has.
     Columns(Columns),
@@ -102,7 +103,7 @@ pub enum Node {
 /// first group inside of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
-    /// How the number is encoded.
+    /// How the number of columns is encoded in the file.
     pub encoding: Encoding,
     /// The number of columns of the picture.
     pub count: usize,
@@ -123,7 +124,7 @@ pub struct Group {
     pub part: Part,
     /// Identifies the payload (changeable bytes) of which this group of nodes holds a piece, as an
     /// IDAT chunk of PNG does: neighboring groups with the same number can be joined into one. 0 if
-    /// the group is no piece.
+    /// the group is not a piece.
     pub piece: u32,
     /// The shortest bytes that may stand in place of the content of the group of nodes in a file of
     /// its format, such as a function body that does nothing; empty if none are known.
@@ -142,8 +143,8 @@ pub enum Part {
     No,
     /// The group of nodes is a deletable part: searches can delete it by itself.
     Own,
-    /// The group of nodes is deleted whenever the group with the label given here (id in the file's
-    /// tree) is deleted.
+    /// The group of nodes is deleted whenever the group with this label (id in the file's tree) is
+    /// deleted.
     With(Label),
 }
 
@@ -168,15 +169,16 @@ pub enum Meaning {
     /// The size, in bytes, of a group of nodes; if the group is the content of a compressed node,
     /// its size when decompressed.
     Length(Label),
-    /// How many groups of nodes inside of the group given here can be deleted, by themselves or
-    /// together with others; those inside of another such group do not count.
+    /// How many groups of nodes inside of the group with this label can be deleted, by themselves
+    /// or together with others; those inside of another such group do not count.
     Count(Label),
-    /// The distance, in bytes, from the beginning of the second group of nodes given here to the
-    /// beginning of the first one.
+    /// The distance, in bytes, from the beginning of the group of nodes with the second label to
+    /// the beginning of the group with the first label.
     Offset(Label, Label),
-    /// The distance, in bytes, from the beginning of the second group of nodes given here to that
-    /// of the first one. If the first group is no larger than the number itself, its bytes are
-    /// written in place of the number, padded with zeros (as values of TIFF entries are).
+    /// The distance, in bytes, from the beginning of the group of nodes with the second label to
+    /// that of the group with the first label. If the first group is no larger than the number
+    /// itself, its bytes are written in place of the number, padded with zeros (as values of TIFF
+    /// entries are).
     Place(Label, Label),
     /// The distance in bytes from the beginning of the group of nodes `from` to the next group of a
     /// chain. The next group is the first one, among the labels (ids in the file's tree) from
@@ -204,11 +206,11 @@ pub enum Meaning {
         base: u64,
     },
     /// How many groups of nodes were not deleted from the file, of those whose labels (ids in the
-    /// file's tree) are at least the first label given here and less than the second one.
+    /// file's tree) are at least the first label of this variant and less than the second one.
     Present(Label, Label),
     /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, as a
     /// font states it. Deleted glyphs are left out: the number is the index of the first or last
-    /// glyph of the range that is still there. Each glyph of the range has a group of nodes with a
+    /// glyph of the range that was not deleted. Each glyph of the range has a group of nodes with a
     /// label (id in the file's tree) from `first` to `last`, and counts as deleted if that group is
     /// deleted.
     End {
@@ -228,8 +230,8 @@ pub enum Meaning {
     /// The index of a group of nodes: how many deletable groups, whether by themselves or together
     /// with another group, precede it in the group that contains it.
     Index(Label),
-    /// A checksum, by the algorithm given here, of the bytes of a group of nodes. If the number
-    /// itself is in that group, its own bytes count as zeros (in tar as blanks).
+    /// A checksum, by this algorithm, of the bytes of a group of nodes. If the number itself is in
+    /// that group, its own bytes count as zeros (in tar as blanks).
     Check(Sum, Label),
 }
 
@@ -253,8 +255,8 @@ impl Meaning {
 }
 
 impl Group {
-    /// Makes a group of `nodes` with the label `label` (its id in the tree). It is no part: it is
-    /// deleted only together with a group around it.
+    /// Makes a group of `nodes` with the label `label` (its id in the tree). It is not a part: it
+    /// is deleted only together with a group around it.
     pub fn new(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             label,

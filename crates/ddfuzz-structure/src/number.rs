@@ -21,8 +21,7 @@ pub enum Encoding {
     /// The head of a CBOR item, with the number in it. The `u8` is the item's major type, which is
     /// in the high three bits of the head's first byte.
     Cbor(u8),
-    /// The number is in the header of a MessagePack item of the kind given here (text, bytes, array
-    /// or map).
+    /// The number is in the header of a MessagePack item of this kind (text, bytes, array or map).
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),
@@ -124,8 +123,8 @@ impl Encoding {
         (8 - number.leading_zeros() as usize / 8).max(1)
     }
 
-    /// Reads the number at offset `at` of `text`; `None` if [`read`](Encoding::read) cannot read
-    /// one there.
+    /// Reads the number at offset `at` of `text`; `None` if [`read`](Encoding::read) cannot read a
+    /// number at this offset.
     pub fn read_at(self, text: &[u8], at: usize) -> Option<u64> {
         let (number, _) = self.read(text.get(at..)?)?;
         Some(number)

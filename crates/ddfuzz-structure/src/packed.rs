@@ -60,8 +60,8 @@ pub enum Linked {
     /// the content as a whole, such as its size.
     #[default]
     No,
-    /// Numbers outside state sizes or indices of groups of nodes in the content; the values are
-    /// given here.
+    /// Numbers outside state sizes or indices of groups of nodes in the content; the values are in
+    /// [`Inside`].
     Into(Arc<Inside>),
     /// Numbers in the content state something about groups of nodes outside, so that the content is
     /// compressed only after these groups were written.
@@ -83,14 +83,14 @@ pub struct Inside {
 pub struct Packed {
     /// Method by which the bytes of the node are compressed in the file.
     pub codec: Codec,
-    /// Tree of nodes that the decompressed content was taken apart into.
+    /// Tree of nodes into which the decompressed content was parsed.
     pub content: Group,
     /// Bytes of the node's content when decompressed.
     pub bytes: Arc<[u8]>,
     /// Bytes of the node as they are in the file, compressed.
     pub packed: Arc<[u8]>,
-    /// Nodes that take the place of this node where the content is not to be taken apart: payloads
-    /// (changeable bytes) with the compressed bytes.
+    /// Nodes that take the place of this node where its content is not parsed: payloads (changeable
+    /// bytes) with the compressed bytes.
     pub closed: Vec<Node>,
     /// Label (id in the file's tree) of the group of nodes in the file that says that the node is
     /// compressed: if that group is deleted, the content is written uncompressed. `None` if the

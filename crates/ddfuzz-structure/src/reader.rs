@@ -1,5 +1,5 @@
-//! Takes files apart into trees of nodes, by descriptions of their formats. A description is a
-//! table of fields.
+//! Parses files into trees of nodes, by descriptions of their formats. A description is a table of
+//! fields.
 
 use ddfuzz_delta::Checksum;
 
@@ -41,8 +41,8 @@ pub enum Field {
     /// network packet; as a payload (changeable bytes) if it is not of a known kind.
     Packet,
     /// The remaining bytes of the span (range of fields of a record) that contains this field, as
-    /// records with these fields. Each record is a deletable part, which searches can delete. If a
-    /// number before states how many records the span has, no more than these are read.
+    /// records with these fields. Each record is a deletable part, which searches can delete. If an
+    /// earlier number states how many records the span has, no more records are read.
     Records(&'static [Field]),
     /// A type, whose size in bytes is given first. It decides how the record continues: with the
     /// fields that are listed for this type, or with the last fields if the type is not listed.
@@ -54,8 +54,9 @@ pub enum Field {
     /// Marks the record as one piece of a payload (changeable bytes) that continues in the next
     /// record of the same type, as the IDAT chunks of PNG.
     Piece,
-    /// Zeros that pad the size of a span (range of fields of a record), given by its number first,
-    /// to a multiple of the second number in bytes.
+    /// Zeros that pad the size of a span (range of fields of a record) to a multiple of a number of
+    /// bytes. The first value is the number of the span in the record, the second one this number
+    /// of bytes.
     Pad(u8, usize),
 }
 
@@ -89,7 +90,7 @@ pub struct Reader {
     label: Label,
     parts: usize,
     depth: usize,
-    /// Number of compressed nodes inside of which the reader is.
+    /// Number of compressed nodes around the present position of the reader.
     packed: usize,
     /// Total number of bytes that were decompressed in this file, including those of streams that
     /// are left compressed because they are too large.
@@ -105,8 +106,8 @@ struct Record {
     /// The counts of records that numbers have stated so far: for each, the number of the span
     /// (range of fields of a record) that has the records, and how many records it has.
     counts: Vec<(u8, u64)>,
-    /// The spans (ranges of fields) of the record inside of which the reader is, outermost first:
-    /// the number of each, and its start and end offset.
+    /// The spans (ranges of fields) of the record around the present position of the reader,
+    /// outermost first: the number of each, and its start and end offset.
     open: Vec<(u8, usize, usize)>,
     kind: u32,
     piece: u32,
@@ -232,17 +233,18 @@ impl Reader {
         }
     }
 
-    /// Returns the tree nodes of a payload. If it is a file of a known format, that is taken apart;
-    /// if a zlib stream begins in its first 128 bytes, that is decompressed; otherwise, it becomes
-    /// one payload node, whose bytes searches may delete and change.
+    /// Returns the tree nodes of a payload. A file of a known format is parsed into its nodes. A
+    /// zlib stream that begins in the first 128 bytes is decompressed. Anything else becomes one
+    /// payload node, whose bytes searches may delete and change.
     pub fn content(&mut self, bytes: &[u8]) -> Vec<Node> {
         let known = self.deeper(|reader| nested(reader, bytes));
         known.unwrap_or_else(|| self.unknown(bytes))
     }
 
-    /// Returns the tree nodes of a payload (changeable bytes) that is no file of a known format. A
-    /// zlib stream is decompressed if it begins in the first 128 bytes, at the start of the payload
-    /// or after a NUL, and takes all the rest of the payload; otherwise there is one payload node.
+    /// Returns the tree nodes of a payload (changeable bytes) that is not a file of a known format.
+    /// A zlib stream is decompressed if it begins in the first 128 bytes, at the start of the
+    /// payload or after a NUL, and takes all the rest of the payload; otherwise there is one
+    /// payload node.
     fn unknown(&mut self, bytes: &[u8]) -> Vec<Node> {
         for start in 0..bytes.len().min(PREFIX) {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.
@@ -264,7 +266,7 @@ impl Reader {
     }
 
     /// Makes the compressed node of the bytes `packed`, whose decompressed bytes are `content`. If
-    /// these are a file of a known format, it is taken apart.
+    /// these are a file of a known format, it is parsed.
     pub fn packed(&mut self, codec: Codec, content: &[u8], packed: &[u8]) -> Node {
         let label = self.label();
         self.packed_as(label, codec, content, packed)

@@ -1,5 +1,5 @@
-//! Puts the bytes of a tree of nodes together: computes the sizes of groups, writes the bytes, then
-//! the numbers that depend on sizes and offsets, and at last the checksums, those of the smallest
+//! Writes the bytes of a tree of nodes: computes the sizes of groups, writes the bytes, then the
+//! numbers that depend on sizes and offsets, and at last the checksums, those of the smallest
 //! groups first.
 
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,7 @@ use crate::number::Encoding;
 use crate::packed::{Inside, Linked, Packed};
 use ddfuzz_delta::interruption;
 
-/// The bytes of a group of nodes, put together, and the positions of the group's numbers (lengths,
+/// The written bytes of a group of nodes, and the positions of the group's numbers (lengths,
 /// offsets, checksums and others) in these bytes.
 pub struct Rendered {
     /// The bytes of the group of nodes, with all numbers computed anew.
@@ -81,7 +81,7 @@ struct Renderer<'a> {
 /// other numbers.
 const MOST_ROUNDS: usize = 8;
 
-/// Returns the bytes of `group`, put together from its nodes, with all lengths, counts, offsets and
+/// Returns the bytes of `group`, written from its nodes, with all lengths, counts, offsets and
 /// checksums computed anew.
 pub fn render(group: &Group) -> Rendered {
     let mut renderer = Renderer::default();

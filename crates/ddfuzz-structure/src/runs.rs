@@ -1,12 +1,13 @@
-//! Runs of successive object numbers, as the cross-reference tables and streams of PDF state them:
-//! when rows (entries) of a table are deleted, the runs are computed from the rows that remain.
+//! Runs (sequences) of successive object numbers, as the cross-reference tables and streams of PDF
+//! state them: when rows (entries) of a table are deleted, the runs are computed from the rows that
+//! remain.
 
 use std::sync::Arc;
 
 use crate::node::Label;
 
-/// Text in a file that states which numbers the rows of a table have, as runs of successive
-/// numbers: the first number of each run, and how many numbers the run has.
+/// Text in a file that states which numbers the rows of a table have, as runs (sequences) of
+/// successive numbers: the first number of each run, and how many numbers the run has.
 #[derive(Clone, Debug)]
 pub struct Runs {
     /// Label (id in the file's tree) of the group of nodes of the table's first row; the labels of
@@ -14,26 +15,28 @@ pub struct Runs {
     pub first: Label,
     /// Number of each row in the original file, in ascending order.
     pub numbers: Arc<[u64]>,
-    /// How the runs of numbers are written in the file: each before its first row, or all in one
-    /// list.
+    /// How the runs (sequences of successive numbers) are written in the file: each before its
+    /// first row, or all in one list.
     pub form: RunForm,
 }
 
-/// How a file writes runs of successive numbers (first number and length): each run in front of its
-/// first row, or all in one list.
+/// How a file writes runs (sequences) of successive numbers, each by its first number and length:
+/// each run in front of its first row, or all in one list.
 #[derive(Clone, Debug)]
 pub enum RunForm {
-    /// The text stands in front of the row with this index (from 0). If a run begins with that row,
-    /// the text is the run's first number, its length, and these bytes; otherwise it is empty.
+    /// The text stands in front of the row with this index (from 0). If a run (sequence of
+    /// successive numbers) begins with that row, the text is the run's first number, its length,
+    /// and these bytes; otherwise it is empty.
     Head(usize, Arc<[u8]>),
-    /// First number and length of all runs in one place, between `front` and `back`.
+    /// First number and length of all runs (sequences of successive numbers) in one place, between
+    /// `front` and `back`.
     List {
-        /// Bytes that the list of runs has before the first run.
+        /// Bytes that the list of runs (sequences of successive numbers) has before the first run.
         front: Arc<[u8]>,
-        /// Bytes that the list of runs has after the last run.
+        /// Bytes that the list of runs (sequences of successive numbers) has after the last run.
         back: Arc<[u8]>,
-        /// True if the original file has no such list, because the runs are the usual ones: then
-        /// none is written as long as no row was deleted.
+        /// True if the original file has no such list, because its runs (sequences of successive
+        /// numbers) are the usual ones: then no list is written as long as no row was deleted.
         is_implied: bool,
     },
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::render::render;
 
-/// The regions in the tree of a file: groups of nodes whose offsets numbers in the file state, and
-/// that contain neither parts (groups that can be deleted) nor compressed nodes.
+/// The regions in the tree of a file: groups of nodes whose offsets are stated by numbers in the
+/// file, and that contain neither parts (groups that can be deleted) nor compressed nodes.
 pub struct Regions<'a> {
     root: &'a Group,
     regions: Vec<&'a Group>,
@@ -109,8 +109,8 @@ fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     }
 }
 
-/// What is needed while a region is removed from the tree of a file, node by node, so that the
-/// offsets that stated its place state that of another region instead.
+/// What is needed while a region is removed from the tree of a file, node by node, so that offsets
+/// refer to another region in its place.
 struct Share<I> {
     region: Label,
     /// Label (id in the file's tree) of the region to which offsets refer in place of the removed

@@ -1,5 +1,5 @@
-//! Guesses which bytes are not needed: if a sweep has deleted equal bytes at two places, the same
-//! bytes are probably not needed at other places.
+//! Guesses which bytes are not needed: if a sweep (deletion of bytes block by block) has deleted
+//! equal bytes at two places, the same bytes are probably not needed at other places.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,7 +17,7 @@ const LONGEST: usize = 16;
 /// test deletes them together.
 const WORTHWHILE: usize = 3;
 
-/// A run of bytes of a text, and the byte before and the byte after it.
+/// A sequence of bytes of a text, with the byte before it and the byte after it.
 struct Run<'a> {
     before: Option<u8>,
     bytes: Cow<'a, [u8]>,
@@ -34,15 +34,15 @@ impl Run<'_> {
     }
 }
 
-/// A recorder of the runs of bytes that a sweep over a text has deleted. It guesses at which other
-/// places equal runs are not needed.
+/// A recorder of the sequences of bytes that a sweep over a text (deletion of bytes block by block)
+/// has deleted. It guesses at which other places equal sequences are not needed.
 #[derive(Default)]
 pub(super) struct Alike {
-    /// The deleted runs, in the order in which the sweep (a walk over the text that deletes bytes
-    /// of it) has met them.
+    /// The deleted sequences of bytes, in the order in which the sweep (a walk over the text that
+    /// deletes bytes) has met them.
     deleted: Vec<Run<'static>>,
-    /// Number of wrong guesses so far. Each wrong guess doubles the number of equal deleted runs
-    /// that must be known for the next guess.
+    /// Number of wrong guesses so far. Each wrong guess doubles the number of equal deleted
+    /// sequences that must be known for the next guess.
     refused: u32,
 }
 
@@ -57,7 +57,7 @@ impl Alike {
     }
 
     /// Records that a sweep (a walk over the text that deletes bytes of it) has deleted the range
-    /// `place` of `text`. Only runs of at most [`LONGEST`] bytes are recorded.
+    /// `place` of `text`. Only sequences of at most [`LONGEST`] bytes are recorded.
     pub fn record_deleted(&mut self, text: &[u8], place: Range<usize>) {
         if (1..=LONGEST).contains(&place.len()) {
             let run = Run::of(text, place);
@@ -66,8 +66,8 @@ impl Alike {
         }
     }
 
-    /// Records that the last guess was wrong, so that the next one requires twice as many equal
-    /// deleted runs.
+    /// Records that the last guess was wrong, so that the next guess requires twice as many equal
+    /// deleted sequences.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
@@ -78,11 +78,11 @@ impl Alike {
         self.places(&Alike::watch(work)?, rest)
     }
 
-    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last, and
-    /// that stand beside the same bytes as that run: beside the same byte before and after it; or,
-    /// if that is not enough, the same one before; or the same one after. It is enough if at least
-    /// [`WORTHWHILE`] ranges are found, and if sufficiently many deleted runs are alike in this
-    /// way, too: two, and twice as many after each wrong guess. `None` if no way is enough.
+    /// Returns the ranges in `rest` of `text` whose bytes equal the sequence that was deleted last,
+    /// and that stand beside the same bytes as that sequence. Three ways are tried in order: the
+    /// same byte before and after; the same byte before; the same byte after. A way is enough if at
+    /// least [`WORTHWHILE`] ranges are found, and if sufficiently many deleted sequences are alike
+    /// in this way, too: two, and twice as many after each wrong guess. `None` if no way is enough.
     fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);

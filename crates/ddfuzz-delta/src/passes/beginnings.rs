@@ -1,12 +1,12 @@
-//! Finds records of a binary format that begin with the same bytes, such as a type or the high bytes
-//! of a length, whatever tells where they end.
+//! Finds records of a binary format that begin with the same bytes, such as a type or the high
+//! bytes of a length, however the format states where they end.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::passes::protocol::Protocol;
 
-/// Numbers of bytes with which records may begin alike.
+/// Numbers of bytes that may be equal at the beginnings of records.
 const WIDTHS: [usize; 3] = [4, 3, 2];
 /// Minimum number of records that begin alike; fewer places may be alike by chance.
 const LEAST: usize = 4;
@@ -36,7 +36,7 @@ pub(super) fn beginnings(text: &[u8]) -> Vec<Protocol> {
     protocols.collect()
 }
 
-/// Returns, for each different sequence of `width` bytes in the text, in no certain order, the
+/// Returns, for each different sequence of `width` bytes in the text, in no particular order, the
 /// ascending offsets at which it occurs; of occurrences that overlap only the first counts.
 fn occurrences(text: &[u8], width: usize) -> Vec<Vec<usize>> {
     let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();

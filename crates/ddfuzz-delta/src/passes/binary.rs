@@ -74,7 +74,7 @@ async fn reduce_framed_records(work: &mut CurrentBest) -> bool {
 }
 
 /// Deletes records that no number counts and that have no checksum: each has a length, or all begin
-/// with the same bytes. Then deletes bytes that the lengths of the remaining ones count, until
+/// with the same bytes. Then deletes bytes that the lengths of the remaining records count, until
 /// `most_needed` successive bytes turn out to be needed. Returns whether such records were found.
 pub(super) async fn unchecked_records(work: &mut CurrentBest, most_needed: usize) -> bool {
     if work.is_text() || work.len() > LARGEST {

@@ -15,8 +15,8 @@ const BLANKS: &str = "blanks";
 /// number; a test that would delete less is not made.
 const WORTHWHILE: usize = 20;
 
-/// Number of runs of white space up to which no test deletes all of them together: each of them is
-/// tried alone later.
+/// Maximum number of sequences of white space for which no test deletes all of them together,
+/// because each of them is tried alone later.
 const FEW: usize = 8;
 
 /// Deletes all white space of the current best text in one test; returns true if the text has none
@@ -26,10 +26,10 @@ pub(super) async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
     all.is_empty() || work.test(BLANKS, Edit::Cut(all)).await == Outcome::Fail
 }
 
-/// Deletes all but the first character of each run of white space, in one test, if that deletes at
-/// least the text's size divided by [`WORTHWHILE`]. If the text then does not fail, makes two other
-/// tests: deletes empty lines and white space at the ends of lines, and shortens indentation to one
-/// blank for each level.
+/// Deletes all but the first character of each sequence of white space, in one test, if that
+/// deletes at least the text's size divided by [`WORTHWHILE`]. If the text then does not fail,
+/// makes two other tests: deletes empty lines and white space at the ends of lines, and shortens
+/// indentation to one blank for each level.
 pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
     let rest = blanks(&work.text(), 1);
     let is_worth_it =
@@ -60,7 +60,8 @@ pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
 
 /// Returns the ranges of blanks in a text to delete so that the indentation of a line is at most
 /// one blank for each level of nesting. The level of a line is the number of earlier lines that
-/// contain it: each of these is less indented than all lines from it down to this one.
+/// contain it. A line contains the lines after it that are indented deeper, up to the next line
+/// that is not.
 fn beyond_levels(text: &[u8]) -> Vec<Range<usize>> {
     let mut around: Vec<usize> = Vec::new();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -79,7 +80,7 @@ fn beyond_levels(text: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// Deletes white space: all of it in one test; if the text then does not fail, all but the first
-/// character of each run, and then whole runs one by one.
+/// character of each sequence of white space, and then whole sequences one by one.
 pub(super) async fn delete_blanks(work: &mut CurrentBest) {
     if delete_all_blanks(work).await {
         return;
@@ -159,8 +160,8 @@ fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
 }
 
 /// Returns the text of the range `place`, indented as it must be if it is moved to position `at`:
-/// the lines after the first one lose the indentation by which the line at `place` is deeper than
-/// the line at `at`.
+/// the lines after the first one lose as much indentation as the line at `place` has more than the
+/// line at `at`.
 pub(super) fn outdented(text: &[u8], place: &Range<usize>, at: usize) -> Vec<u8> {
     let indentation = |at: usize| {
         let line = text[..at].rsplit(|byte| *byte == b'\n').next();
@@ -180,8 +181,8 @@ pub(super) fn outdented(text: &[u8], place: &Range<usize>, at: usize) -> Vec<u8>
     moved
 }
 
-/// Returns the ranges of the runs of white space in a text, each without its first `kept` bytes;
-/// runs that are not longer than that are left out.
+/// Returns the ranges of the sequences of white space in a text, each without its first `kept`
+/// bytes; sequences of at most `kept` bytes are left out.
 fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut at = 0;

@@ -25,11 +25,11 @@ const PAIRS: &[(&str, &[&str])] = &[
 const BRANCHES: &[&str] = &["else", "elif", "elseif", "elsif"];
 /// Keywords that end the head of a block or branch, as in `while … do`.
 const HEADS: &[&str] = &["then", "do"];
-/// Characters directly after which a word is a name and no keyword, as in `$end` and `list.end`.
+/// Characters directly after which a word is a name, not a keyword, as in `$end` and `list.end`.
 const NAMED: &[u8] = b".$-:@/=<>!+*%?";
 /// Classes of tokens that end a value: `a` for words, `0` for numbers and strings, and closing
 /// brackets. A keyword after such a token in the same line belongs to the same statement, as in
-/// `return a if b`; only `function` and `do` begin a block there.
+/// `return a if b`; only `function` and `do` begin a block even after such a token.
 const VALUES: &[u8] = b"a0)]}";
 
 /// Parses a program text into the tree of its blocks, which keywords enclose, and of its
@@ -114,13 +114,12 @@ fn code(text: &[u8]) -> Vec<Token> {
 struct Words<'a> {
     text: &'a [u8],
     tokens: &'a [Token],
-    /// Result of the last search of [`head`](Words::head), kept so that later calls need not search
-    /// again: the index of the first keyword, after the word for which the search was made, that is
-    /// `then` or `do`, or that begins or ends a block.
+    /// Index of the first token, after the word for which [`head`](Words::head) last searched, that
+    /// is `then` or `do`, or begins or ends a block. Kept so that calls for words before it need
+    /// not search again.
     stop: usize,
-    /// Result of the last search of [`head`](Words::head), kept so that it need not be repeated for
-    /// other words of the same line: the index of the first token of the line after the one with
-    /// the word for which the search was made.
+    /// Index of the first token of the line after that of the word for which [`head`](Words::head)
+    /// last searched. Kept so that calls for other words of the same line need not search again.
     line: usize,
 }
 
@@ -154,8 +153,8 @@ impl Words<'_> {
     }
 
     /// Returns true if a statement can begin at the token with this index: it is the first one of
-    /// the text or of its line, or follows a keyword or a sign that ends no value. Else returns
-    /// false.
+    /// the text or of its line, or follows a keyword or a sign that does not end a value. Else
+    /// returns false.
     fn begins_statement(&self, index: usize) -> bool {
         let Some(before) = index.checked_sub(1) else {
             return true;

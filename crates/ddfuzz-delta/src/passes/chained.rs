@@ -59,7 +59,7 @@ pub(super) fn framed(text: &[u8]) -> Vec<Protocol> {
     found
 }
 
-/// Finds records that fill the bytes which the length field of `frame`, its first field, counts.
+/// Finds records that fill the bytes that are counted by a length: the first field of `frame`.
 /// Returns each format with the fields of `frame` added.
 fn inside(text: &[u8], frame: &Protocol) -> Vec<Protocol> {
     let Some(scope) = frame.fields.first().map(|length| &length.scope) else {
@@ -89,8 +89,8 @@ fn inside(text: &[u8], frame: &Protocol) -> Vec<Protocol> {
 
 /// Finds binary formats in which records follow each other from one of the offsets `starts` up to
 /// the end of the text, with checksums of one of the widths `checks`, in bytes. `is_meant` gets the
-/// offset, the layout and the number of records, and tells whether they may be no chance. Formats
-/// with more records come first.
+/// offset, the layout and the number of records, and returns false if they are likely to be chance.
+/// Formats with more records come first.
 fn divided(
     text: &[u8],
     starts: impl Iterator<Item = usize>,
@@ -151,8 +151,8 @@ impl Layout {
     }
 
     /// Returns the binary format of a text whose records have this layout, with payloads in the
-    /// ranges `payloads`. If the layout has a checksum, finds the known one that agrees in all
-    /// records; `None` if there is none.
+    /// ranges `payloads`. If the layout has a checksum, finds the known checksum that agrees in all
+    /// records; `None` if no known checksum does.
     fn protocol(self, text: &[u8], payloads: Vec<Range<usize>>) -> Option<Protocol> {
         let checks = match self.check {
             0 => Vec::new(),
@@ -201,9 +201,9 @@ impl Layout {
     }
 
     /// Returns true if the checksum behind each of the `payloads` of `text` is what `sum` computes
-    /// of the payload and the `head` bytes before it. Returns false also if these are fewer than
-    /// [`LEAST_BITS`] bits of checksums, without those of a single byte or of zeros only, since
-    /// they may agree by chance.
+    /// of the payload and the `head` bytes before it. Returns false also if the checksums have
+    /// fewer than [`LEAST_BITS`] bits together, since they may then agree by chance; checksums of a
+    /// single byte or of zeros only do not count.
     fn agree(
         self,
         text: &[u8],

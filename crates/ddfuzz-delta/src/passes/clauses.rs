@@ -21,7 +21,7 @@ const MOST_TOKENS: usize = 64;
 /// and the maximum number of names that are tried in place of each.
 const MOST_NAMES: usize = 12;
 
-/// Deletes two clauses (statements, or items of a list) of the same list in one test that are not
+/// Deletes, in one test, two clauses (statements, or items of a list) of the same list that are not
 /// next to each other, such as the statements that begin and end a transaction. The pairs that are
 /// farthest apart come first.
 pub(super) async fn delete_pairs(work: &mut CurrentBest) {

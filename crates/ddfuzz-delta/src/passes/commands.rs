@@ -22,8 +22,8 @@ const PART: u16 = 0x103;
 const DEEPEST: usize = 64;
 /// Maximum size, in bytes, of a quoted string or a `$(…)` or `${…}` that is read as one unit.
 const LONGEST: usize = 1 << 13;
-/// Total number of bytes in one text that are searched in vain for the ends of `$(` and `${`; after
-/// that, each `$(` and `${` is read as a single sign. This bounds the time.
+/// Total number of bytes of one text in which the ends of `$(` and `${` are searched for without
+/// success; after that many, each `$(` and `${` is read as a single sign. This bounds the time.
 const MOST_SEARCHED: usize = 64 * LONGEST;
 /// Minimum number of compound commands with their end keyword that a text must have to be taken for
 /// a script.
@@ -64,7 +64,7 @@ struct Reader<'a> {
     ended: usize,
     /// Number of keywords so far that have no counterpart, such as an `if` without `fi`.
     odd: usize,
-    /// Number of bytes so far in which the ends of `$(` and `${` were searched in vain.
+    /// Number of bytes so far in which the ends of `$(` and `${` were searched for without success.
     searched: usize,
 }
 
@@ -91,8 +91,8 @@ impl Reader<'_> {
     }
 
     /// Reads commands up to one of the keywords `stops`, or up to another keyword or sign that ends
-    /// a list of commands. Returns true if it stopped there, false if it reached the end of the
-    /// text.
+    /// a list of commands. Returns true if it stopped at one of these, false if it reached the end
+    /// of the text.
     fn list(&mut self, stops: &[&[u8]]) -> bool {
         loop {
             self.blanks(true);
@@ -147,8 +147,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the word at the present position, which may be a brace; empty if another sign is
-    /// there.
+    /// Returns the word at the present position, which may be a brace; empty if another sign is at
+    /// this position.
     fn word(&self) -> &[u8] {
         let rest = &self.text[self.at..];
         if let Some(b'{' | b'}') = rest.first() {
@@ -232,7 +232,8 @@ impl Reader<'_> {
         self.tree.end_at(depth, start + written);
     }
 
-    /// Reads a compound command and the redirections after it; returns false if none begins here.
+    /// Reads a compound command and the redirections after it; returns false if none begins at the
+    /// present position.
     fn compound(&mut self) -> bool {
         self.depth += 1;
         let is_there = self.compound_inside();
@@ -377,8 +378,8 @@ impl Reader<'_> {
 
     /// Returns the number of bytes of the unit at the present position: a quoted string, `$(…)`,
     /// `${…}`, an escaped character, or a single byte. Counts the bytes in which the end of a `$(`
-    /// or `${` was searched in vain; after [`MOST_SEARCHED`] of them, these signs count as single
-    /// bytes.
+    /// or `${` was searched for without success; after [`MOST_SEARCHED`] of them, these signs count
+    /// as single bytes.
     fn length_of_sign(&mut self) -> usize {
         let rest = &self.text[self.at..];
         let has_bracket = matches!(rest, [b'$', b'(' | b'{', ..]);

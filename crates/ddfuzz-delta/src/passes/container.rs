@@ -1,5 +1,5 @@
-//! The passes over a file of a known format: its parts are deleted, and its payloads are reduced,
-//! while lengths, counts, offsets and checksums stay correct.
+//! The passes over a file of a known format: its parts are deleted, and its payloads (changeable
+//! bytes) are reduced, while lengths, counts, offsets and checksums stay correct.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ const LEAST: &str = "least";
 /// Name, in logs, of the pass that removes a region of a file and lets the offsets that referred to
 /// it refer to other bytes.
 const SHARE: &str = "share";
-/// Minimum size, in bytes, of a region of a file whose removal is tested, where offsets refer to
-/// the region: they must then refer to other bytes.
+/// Minimum size, in bytes, of a region of a file whose removal is tested. The offsets that refer to
+/// the region are then made to refer to other bytes.
 const WORTH_SHARING: usize = 4;
 /// Minimum size, in bytes, of a region for two tests of its removal: offsets then refer to the
 /// beginning of the file in one test, and to the largest other region in the other. For a smaller
@@ -83,10 +83,11 @@ const WORTH_ANOTHER: usize = 32;
 /// tests, or thoroughly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
-    /// Each step of the reduction of a payload ends after [`IMPATIENT`] successive tests that
-    /// delete little.
+    /// Each step of the reduction of a payload (changeable bytes) ends after [`IMPATIENT`]
+    /// successive tests that delete little.
     Rough,
-    /// Each step of the reduction of a payload tries all that it can, up to the step's own limits.
+    /// Each step of the reduction of a payload (changeable bytes) tries all that it can, up to the
+    /// step's own limits.
     Thorough,
 }
 
@@ -113,7 +114,7 @@ impl Trial {
 }
 
 /// Reduces a file by its format: deletes parts, reduces payloads (changeable bytes), and lowers
-/// values. Returns true if a changed file still failed, and so became the current best; false,
+/// values. Returns true if a changed file still failed, and so became the current best text; false,
 /// without a test, if the file is not of the format.
 pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
     let before = work.reductions();
@@ -144,8 +145,8 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     work.reductions() > before
 }
 
-/// Takes a file apart anew after other passes have changed it, deletes its parts, and replaces
-/// items by items inside of them. Does nothing if `known` is no file format.
+/// Parses a file anew after other passes have changed it, deletes its parts, and replaces items by
+/// items inside of them. Does nothing if `known` is not a file format.
 pub(super) async fn delete_parts_again(work: &mut CurrentBest, known: &Structure) {
     if let Structure::Format(format) = known
         && let Some(document) = format.open(&work.text())
@@ -156,8 +157,8 @@ pub(super) async fn delete_parts_again(work: &mut CurrentBest, known: &Structure
 }
 
 /// Reduces payloads (changeable bytes), lowers values, lets offsets share regions, and deletes
-/// parts of a file, in rounds until nothing changes. Returns the smaller document (the file taken
-/// apart).
+/// parts of a file, in rounds until nothing changes. Returns the smaller document (the parsed
+/// file).
 async fn reduce_carefully(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -197,7 +198,7 @@ async fn reduce_carefully(
 /// Reduces a large file in rough rounds: each reduces payloads (changeable bytes) and lowers
 /// values, ending a step after [`IMPATIENT`] tests that delete little, and then deletes parts.
 /// Rounds repeat as long as they delete much, because a part may be needed only by a payload, and a
-/// payload only by another one. Returns the smaller document (the file taken apart).
+/// payload only by another one. Returns the smaller document (the parsed file).
 async fn reduce_roughly(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -224,7 +225,7 @@ async fn reduce_roughly(
 
 /// Tests the file rewritten with the same content in as few bytes as possible, if its format can be
 /// rewritten. If the new file still fails, deletes parts of it, and repeats both as long as the
-/// file becomes smaller. Returns the smaller document (the file taken apart).
+/// file becomes smaller. Returns the smaller document (the parsed file).
 async fn compact(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -249,8 +250,8 @@ async fn compact(
 }
 
 /// Tests the file with its compressed payloads compressed anew. If it still fails, returns the new
-/// document, whose decompressed payloads can be changed; if not, one that treats compressed
-/// payloads as bytes. Makes no test if the new file equals the old one or is larger.
+/// document, whose decompressed payloads can be changed; if not, returns a document that treats
+/// compressed payloads as bytes. Makes no test if the new file equals the old one or is larger.
 async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let Some(repacked) = document.repacked() else {
         return document;
@@ -269,7 +270,7 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
 }
 
 /// Reduces the payloads (changeable bytes) of a file, the largest first, and returns the document
-/// (the file taken apart) with the reduced payloads. First tests each payload without all of its
+/// (the parsed file) with the reduced payloads. First tests each payload without all of its
 /// content; then reduces the needed ones one by one. With [`Care::Rough`], leaves out small ones,
 /// such as headers. If there are more than [`EACH`] payloads, reduces all of them together, as one
 /// text. Stops early if the first tests by the format, which `trial` watches, have not reduced the
@@ -379,8 +380,8 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
 }
 
 /// Deletes bytes from all payloads (changeable bytes) with the same content at once, such as a name
-/// that must be the same at several places. Returns the document (the file taken apart) with the
-/// reduced payloads.
+/// that must be the same at several places. Returns the document (the parsed file) with the reduced
+/// payloads.
 async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut equal = EqualPayloads {
         document,
@@ -410,16 +411,16 @@ async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Ar
 /// payloads.
 struct EqualPayloads {
     document: Arc<dyn Document>,
-    /// Indices, in the document (the file taken apart), of the payloads (changeable bytes) that
-    /// have the same content.
+    /// Indices, in the document (the parsed file), of the payloads (changeable bytes) that have the
+    /// same content.
     at: Vec<usize>,
     /// Size of each of the payloads (changeable bytes), in bytes.
     len: usize,
 }
 
 impl EqualPayloads {
-    /// Returns a copy of the document (the file taken apart) in which the bytes at the positions
-    /// `cuts` are deleted from all payloads of this list, which have equal contents.
+    /// Returns a copy of the document (the parsed file) in which the bytes at the positions `cuts`
+    /// are deleted from all payloads of this list, which have equal contents.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let mut payloads = self.document.payloads();
         let content = payloads[self.at[0]].clone();
@@ -454,14 +455,13 @@ impl Units for EqualPayloads {
 }
 
 /// Replaces pieces of the file, such as bodies of functions, by their shortest valid form; then
-/// deletes parts that only these pieces needed. Returns the smaller document (the file taken
-/// apart).
+/// deletes parts that only these pieces needed. Returns the smaller document (the parsed file).
 async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     delete_groups_and_parts(work, document, REDUCIBLE).await
 }
 
-/// The pieces of a document (a file taken apart) that have a shorter valid form, as groups that a
-/// search deletes: to delete one is to replace it by that form.
+/// The pieces of a document (a parsed file) that have a shorter valid form, as groups that a search
+/// deletes: to delete one is to replace it by that form.
 const REDUCIBLE: GroupKind = GroupKind {
     rule: LEAST,
     count: |document| document.reducible(),
@@ -482,7 +482,7 @@ async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
 
 /// Removes regions of the file to which offsets refer, the largest first. The offsets then refer to
 /// the beginning of the file or to the largest other region, which works where the program does not
-/// look at the content that they lead to. Returns the smaller document (the file taken apart).
+/// look at the content that they lead to. Returns the smaller document (the parsed file).
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();

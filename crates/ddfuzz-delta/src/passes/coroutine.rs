@@ -1,4 +1,4 @@
-//! Runs a search that is written as straight-line code as a step machine.
+//! Turns a search that is written as straight-line code into a step machine.
 //!
 //! A pass is an `async` function that awaits the outcome of each test, so the compiler builds the
 //! table of states. Nothing runs concurrently: the function is polled when an outcome arrives, and
@@ -15,7 +15,8 @@ use crate::{Candidate, Config, ExtraTests, Hints, Outcome};
 pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A closure that starts the search function from its beginning. If it is started again and given
-/// the same outcomes and hints, the search function must ask for the same tests.
+/// the same outcomes and hints (facts that runs report besides outcomes), the search function must
+/// ask for the same tests.
 type Begin = Arc<dyn Fn(Asker) -> Running + Send + Sync>;
 
 /// The state that a step machine and its `async` search function share to pass candidates and
@@ -29,7 +30,8 @@ struct Shared {
     best: Config,
 }
 
-/// The handle by which a search function asks for tests and reports its best configuration.
+/// The handle by which a search function asks for tests and reports its best configuration (set of
+/// kept units).
 #[derive(Clone)]
 pub(super) struct Asker(Arc<Mutex<Shared>>);
 
@@ -72,7 +74,7 @@ impl Asker {
         self.exchange().extra
     }
 
-    /// Reports the smallest failing configuration so far to the step machine.
+    /// Reports the smallest failing configuration (set of kept units) so far to the step machine.
     pub fn set_best(&self, best: &Config) {
         self.exchange().best = best.clone();
     }
@@ -91,8 +93,9 @@ impl Future for AwaitedOutcome {
     }
 }
 
-/// What a step machine has received from its caller: an outcome, hints, or how many extra tests are
-/// allowed. A list of all of these, in order, serves to rebuild the machine in a clone.
+/// What a step machine has received from its caller: an outcome, hints (facts that runs report
+/// besides outcomes), or how many extra tests are allowed. A list of all of these, in order, serves
+/// to rebuild the machine in a clone.
 #[derive(Clone)]
 enum Received {
     Hints(Hints),
@@ -103,7 +106,8 @@ enum Received {
 /// A step machine that is driven by an `async` search function.
 ///
 /// A future cannot be copied. A clone therefore starts a new search function and gives it the same
-/// hints and outcomes. Cloning takes as long as the search so far, without its tests.
+/// hints (facts that runs report besides outcomes) and outcomes. Cloning takes as long as the
+/// search so far, without its tests.
 pub(super) struct Coroutine {
     units: usize,
     begin: Begin,
@@ -174,8 +178,8 @@ impl Coroutine {
         self.go_on();
     }
 
-    /// Passes the hints of a run to the search function. Implements
-    /// [`Search::hint`](crate::Search::hint).
+    /// Passes the hints of a run (facts that it reported besides its outcome) to the search
+    /// function. Implements [`Search::hint`](crate::Search::hint).
     pub fn hint(&mut self, hints: &Hints) {
         self.past.push(Received::Hints(hints.clone()));
         self.asker.exchange().hints = hints.clone();
@@ -194,7 +198,7 @@ impl Coroutine {
         self.predicted
     }
 
-    /// Returns the smallest failing configuration so far. Implements
+    /// Returns the smallest failing configuration (set of kept units) so far. Implements
     /// [`Search::best`](crate::Search::best).
     pub fn best(&self) -> &Config {
         &self.best

@@ -10,28 +10,29 @@ use crate::passes::repair::Repair;
 use crate::passes::syntax::SyntaxPredictor;
 use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 
-/// Maximum number of bytes at the beginning of the current best that are examined to tell whether
-/// it is a text.
+/// Maximum number of bytes at the beginning of the current best text that are examined to tell
+/// whether it is a text.
 const SAMPLE: usize = 4096;
 
 /// If a text is not UTF-8 (it is in Latin-1, or an edit has cut a character), it still counts as a
 /// text if at most one byte in this many is not ASCII.
 const BYTES_PER_FOREIGN: usize = 16;
 
-/// Maximum number of bytes that are looked at in a run of equal bytes, from its end backwards, to
-/// find its first byte. This limit bounds the time of a step.
+/// Maximum number of bytes that are looked at in a sequence of equal bytes, from its end backwards,
+/// to find its first byte. This limit bounds the time of a step.
 const LONGEST_RUN: usize = 1 << 16;
 
-/// Minimum number of neighboring bytes, deleted by one test, that count as a deleted run.
+/// Minimum number of neighboring bytes that one test must delete to count as a test that deleted a
+/// run (sequence of bytes).
 const RUN: usize = 4;
 
-/// The current best, which is the smallest failing configuration so far, and its text. Invariant:
-/// its test gave FAIL, and it never grows.
+/// The current best, which is the smallest failing configuration (set of kept units) so far, and
+/// its text. Invariant: its test gave FAIL, and it never grows.
 pub(super) struct CurrentBest {
     asker: Asker,
     /// The original input; empty if the units of the search are not bytes. While passes edit only
     /// some payloads (changeable bytes) of a document, the contents of these payloads as they were
-    /// when that began.
+    /// when these edits began.
     original: Arc<[u8]>,
     /// Positions of the original input from which the bytes of the current best text come.
     best: Config,
@@ -39,7 +40,7 @@ pub(super) struct CurrentBest {
     text: Option<Arc<[u8]>>,
     /// True if bytes were replaced, so that the text cannot be rebuilt from `original`.
     rewritten: bool,
-    /// Number of tests so far that gave FAIL, so that their text became the current best.
+    /// Number of tests so far that gave FAIL, so that their text became the current best text.
     reductions: usize,
     /// Number of tests that the search has asked for so far.
     asked: usize,
@@ -71,16 +72,16 @@ struct FruitlessLimit {
     left: usize,
 }
 
-/// A test must delete at least one part in so many of the text's bytes (a 128th) to count as a
+/// A test must delete at least the text's size, in bytes, divided by this number to count as a
 /// success for the limit on tests without success.
 const WORTHWHILE: usize = 128;
 
-/// Size, in bytes, of the edited payloads (changeable bytes) above which putting the file together
+/// Size, in bytes, of the edited payloads (changeable bytes) above which writing the whole file
 /// (with compression) counts as slow as a test.
 const SLOW: usize = 1 << 16;
 
 impl CurrentBest {
-    /// Creates the current best: at first the whole input `original`, whose test gave FAIL.
+    /// Creates the current best text: at first the whole input `original`, whose test gave FAIL.
     pub fn new(asker: Asker, original: Arc<[u8]>) -> CurrentBest {
         CurrentBest {
             asker,
@@ -109,14 +110,14 @@ impl CurrentBest {
         }
     }
 
-    /// Returns the size of the current best: its number of units, which are mostly bytes.
+    /// Returns the size of the current best text: its number of units, which are mostly bytes.
     pub fn len(&self) -> usize {
         self.best.len()
     }
 
     /// Returns the number of tests so far that gave FAIL, so that their text became the current
-    /// best. A pass compares this number before and after its tests to learn whether it changed the
-    /// text.
+    /// best text. A pass compares this number before and after its tests to learn whether it
+    /// changed the text.
     pub fn reductions(&self) -> usize {
         self.reductions
     }
@@ -187,8 +188,8 @@ impl CurrentBest {
         (0..len).filter_map(|at| self.byte(at)).collect()
     }
 
-    /// Returns true if the beginning of the current best looks like a text: at most 5 % control
-    /// characters, and UTF-8 or hardly anything but ASCII.
+    /// Returns true if the beginning of the current best text looks like a text: at most 5 %
+    /// control characters, and UTF-8 or hardly anything but ASCII.
     pub fn is_text(&self) -> bool {
         let sample = self.sample();
         let control = sample
@@ -207,8 +208,9 @@ impl CurrentBest {
             }
     }
 
-    /// Returns the first position of the run of equal bytes that ends at `position`. Deleting any
-    /// byte of the run gives the same text. At most [`LONGEST_RUN`] bytes are followed backwards.
+    /// Returns the first position of the sequence of equal bytes that ends at `position`. Deleting
+    /// any byte of the sequence gives the same text. At most [`LONGEST_RUN`] bytes are followed
+    /// backwards.
     pub fn run_start(&self, position: usize) -> usize {
         let byte = self.byte(position);
         let first = position.saturating_sub(LONGEST_RUN);
@@ -244,7 +246,7 @@ impl CurrentBest {
     }
 
     /// Ends what [`enter`](CurrentBest::enter) began: passes see the whole text again. Returns the
-    /// document with its payloads as passes have left them.
+    /// document with its payloads (changeable bytes) as passes have left them.
     ///
     /// # Panics
     /// Without a call of [`enter`](CurrentBest::enter) before.
@@ -263,7 +265,7 @@ impl CurrentBest {
     }
 
     /// Sets the predictor, or removes it for `None`. From now on, it predicts that texts with more
-    /// syntax errors than the current best do not fail, so that they are not run.
+    /// syntax errors than the current best text do not fail, so that they are not run.
     pub fn predict_by(&mut self, predictor: Option<SyntaxPredictor>) {
         self.predictor = predictor;
     }
@@ -299,8 +301,8 @@ impl CurrentBest {
         envelope.map_or(self.best.len(), |envelope| envelope.whole.text.len())
     }
 
-    /// Returns true if the text that `edit` makes of the current best need not be run, because the
-    /// predictor expects that it does not fail.
+    /// Returns true if the text that `edit` makes of the current best text need not be run, because
+    /// the predictor expects that it does not fail.
     fn is_refused(&mut self, edit: &Edit) -> bool {
         if self.predictor.is_none() {
             return false;
@@ -313,7 +315,7 @@ impl CurrentBest {
 
     /// Returns by how many bytes the whole text becomes shorter if an edit is made in its payloads
     /// (changeable bytes, the contents of compressed or encoded parts); 0 if the text does not
-    /// become shorter, or if edits are not made in payloads now.
+    /// become shorter, or if passes do not edit payloads at present.
     pub fn shortened_by(&self, edit: &Edit) -> usize {
         let envelope = self.envelope.as_ref();
         envelope.map_or(0, |envelope| envelope.shortened_by(edit))
@@ -398,8 +400,8 @@ impl CurrentBest {
 
     /// Counts an edit of payloads (the contents of a file that passes edit at present) as a test
     /// without success, although it was not tested: the whole file would not become smaller. Does
-    /// so only if the payloads are larger than [`SLOW`] bytes, since making the file then took as
-    /// long as a test.
+    /// so only if the payloads are larger than [`SLOW`] bytes, since writing the whole file then
+    /// took as long as a test.
     fn count_unsealed(&mut self) {
         if let Some(limit) = self
             .fruitless_limit

@@ -113,8 +113,8 @@ fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Ve
 
 /// Returns the edit for a declaration `statement` that begins with the name it declares, as in
 /// `struct a{}; struct a b`: deletes the statement, and writes all of it over the first other place
-/// at which its first words (here `struct a`) stand. As many words are compared as occur together
-/// elsewhere, at least two; `None` if two do not.
+/// at which its first words (here `struct a`) stand. These are as many words as also stand together
+/// elsewhere; `None` if they are fewer than two.
 fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let inside = &all[statement.clone()];
     let words = inside

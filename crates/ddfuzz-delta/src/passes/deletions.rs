@@ -1,4 +1,4 @@
-//! Passes that delete single bytes, pairs of bytes, and runs of neighboring bytes.
+//! Passes that delete single bytes, pairs of bytes, and runs (sequences of neighboring bytes).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::passes::alike::Alike;
 use crate::passes::{current_best::CurrentBest, ranges::union};
 use crate::{Edit, Outcome, Replacement, one_change};
 
-/// Deletes single bytes of the current best text from the end to the front; of a run of equal
+/// Deletes single bytes of the current best text from the end to the front; of a sequence of equal
 /// bytes, only the last is tried. After each success, twice as many bytes are tried at once.
 /// Returns true if, for at least half of the bytes that could not be deleted alone, the test
 /// without the byte was UNRESOLVED instead of PASS; returns false otherwise, and if all bytes could
@@ -46,9 +46,9 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Deletes, in one test, bytes in front of position `to` that equal bytes which this pass has
-/// deleted, as `alike` remembers them, and so are guessed not to be needed. Returns the position
-/// from which the caller continues to delete single bytes towards the front: `to`, lowered by the
+/// Deletes, in one test, bytes in front of position `to` that are equal to bytes deleted by this
+/// pass, and so are probably not needed. `alike` remembers the deleted bytes. Returns the position
+/// from where the caller continues to delete single bytes towards the front: `to`, lowered by the
 /// number of deleted bytes.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
@@ -83,39 +83,40 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
     }
 }
 
-/// In texts of at most this many bytes, deletions of runs of bytes are not tried, because other
-/// passes have tested nearly all of them.
+/// In texts of at most this many bytes, deletions of sequences of bytes are not tried, because
+/// other passes have tested nearly all of them.
 const FEW: usize = 16;
 
-/// Maximum size, in bytes, of results in which the deletion of every run of bytes is tried.
+/// Maximum size, in bytes, of results in which the deletion of every sequence of bytes is tried.
 pub(super) const SHORT: usize = 24;
 
-/// Maximum length, in bytes, of runs of bytes whose deletion is tested at every position of binary
-/// data, for each length from 2 on. (Runs whose length a byte states are tested before, whatever
-/// their length.)
+/// Maximum length, in bytes, of sequences of bytes whose deletion is tested at every position of
+/// binary data, for each length from 2 on. (Sequences whose length a byte states are tested before,
+/// whatever their length.)
 const LONGEST: usize = 32;
-/// Number of bytes at the beginning of a run, one of which may hold the length of the run.
+/// Number of bytes at the beginning of a sequence of bytes, one of which may hold the length of the
+/// sequence.
 const HEADS: usize = 4;
 /// Two numbers that give the maximum number of successive tests without success of the pass that
-/// deletes runs: the first number times the count of all tests before the pass, plus the second
-/// one.
+/// deletes sequences of bytes: the first number times the count of all tests before the pass, plus
+/// the second one.
 const FUTILE_TESTS: (usize, usize) = (4, 512);
-/// Maximum number of successive tests without success of the pass that deletes runs, if the input
-/// looks like a text.
+/// Maximum number of successive tests without success of the pass that deletes sequences of bytes,
+/// if the input looks like a text.
 const FUTILE_TESTS_IN_TEXT: usize = 128;
 
-/// Deletes runs of neighboring bytes that can only be deleted together, and returns whether any run
-/// was deleted.
+/// Deletes sequences of neighboring bytes that can only be deleted together, and returns whether
+/// any sequence was deleted.
 ///
-/// Such a run can be a record without a recognizable beginning, as in inputs of harnesses that
-/// consume structured data. Group testing finds such a run only if a half happens to have the run's
-/// borders. This pass tries runs at every position: first runs whose length is given by one of
-/// their first bytes, and then every length up to [`LONGEST`], because records of one kind have the
-/// same length. Last, it shortens the bytes that follow a length byte together with that byte.
+/// Such a sequence can be a record without a recognizable beginning, as in inputs of harnesses that
+/// consume structured data. Group testing finds it only if a half happens to have the same borders.
+/// This pass tries sequences at every position: first those whose length is given by one of their
+/// first bytes, and then every length up to [`LONGEST`], because records of one kind have the same
+/// length. Last, it shortens the bytes that follow a length byte together with that byte.
 ///
-/// The pass takes many tests. It runs only if a run of neighbors was deleted before and more than
-/// [`FEW`] bytes remain; the first two steps only on binary data. Where `vain` has a text in which
-/// all runs were tried in vain, only those that touch what has changed since are tried again.
+/// The pass takes many tests. It runs only if a sequence of neighbors was deleted before and more
+/// than [`FEW`] bytes remain; the first two steps only on binary data. If `vain` has a text in
+/// which no sequence could be deleted, only sequences that touch what has changed since are tried.
 pub(super) async fn runs(work: &mut CurrentBest, vain: &mut VainRuns) -> bool {
     if work.len() <= FEW || !work.has_deleted_a_run() {
         return false;
@@ -149,36 +150,39 @@ pub(super) async fn runs(work: &mut CurrentBest, vain: &mut VainRuns) -> bool {
     !is_vain
 }
 
-/// The text in which the pass that deletes runs has tried all runs in vain.
+/// The text in which the pass that deletes sequences of bytes has tried all of them without
+/// success.
 #[derive(Default)]
 pub(super) struct VainRuns {
-    /// `None` before the pass has ended so.
+    /// The text in which no sequence of bytes could be deleted; `None` as long as the pass has not
+    /// tried all sequences of one text.
     text: Option<Arc<[u8]>>,
 }
 
 impl VainRuns {
-    /// Returns the range of `text` outside of which it is the same as the text in which all runs
-    /// were tried in vain; the whole text if there is none.
+    /// Returns the range of `text` that has changed since all sequences of bytes were tried without
+    /// success; the whole text if they were not.
     fn changed_in(&self, text: &[u8]) -> Range<usize> {
         let before = self.text.as_ref();
         before.map_or(0..text.len(), |before| one_change(before, text).with)
     }
 }
 
-/// What is left of a search for runs of bytes that can be deleted.
+/// State of a search for sequences of bytes that can be deleted.
 struct RunSearch {
-    /// How many more tests without success are allowed.
+    /// Number of tests without success that are still allowed.
     left: usize,
-    /// To what `left` is set by each success.
+    /// Number of tests without success that are allowed after each success.
     patience: usize,
-    /// The range of the text that the runs must touch; it counts until a run is deleted.
+    /// The range of the text that sequences must touch to be tried; it counts until a sequence is
+    /// deleted.
     changed: Range<usize>,
-    /// Number of reductions at the beginning of the search.
+    /// Number of tests that gave FAIL before the search for sequences of bytes began.
     reductions: usize,
 }
 
-/// Tests the deletion of every run of two bytes or more of a small text, the longest runs first,
-/// until a run is deleted.
+/// Tests the deletion of every sequence of two bytes or more of a small text, the longest sequences
+/// first, until one is deleted.
 pub(super) async fn every_run(work: &mut CurrentBest) {
     let size = work.len();
     if size > SHORT {
@@ -194,9 +198,9 @@ pub(super) async fn every_run(work: &mut CurrentBest) {
 }
 
 impl RunSearch {
-    /// Tests the deletion of a run of bytes at every position of the text: first runs whose length
-    /// is stated by one of their first [`HEADS`] bytes, then runs of each length from 2 to
-    /// [`LONGEST`].
+    /// Tests the deletion of a sequence of bytes at every position of the text: first sequences
+    /// whose length is stated by one of their first [`HEADS`] bytes, then sequences of each length
+    /// from 2 to [`LONGEST`].
     async fn every_place(&mut self, work: &mut CurrentBest) {
         for head in 1..=HEADS {
             let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
@@ -207,8 +211,8 @@ impl RunSearch {
         }
     }
 
-    /// Returns true if `run` need not be tried: it lies in a part of the text in which all runs
-    /// were tried in vain.
+    /// Returns true if the sequence of bytes in the range `run` need not be tried: it lies in a
+    /// part of the text in which all sequences were tried without success.
     fn is_vain(&self, work: &CurrentBest, run: &Range<usize>) -> bool {
         let touches = run.start <= self.changed.end && self.changed.start <= run.end;
         !touches && work.reductions() == self.reductions
@@ -243,9 +247,9 @@ impl RunSearch {
         }
     }
 
-    /// Tests the deletion of a run of bytes at each position, from the front to the end. `length`
-    /// returns how long the run at a position is, or `None` if none begins there. After a success,
-    /// the same position is tried again.
+    /// Tests the deletion of a sequence of bytes at each position, from the front to the end.
+    /// `length` returns how long the sequence at a position is, or `None` if none begins at it.
+    /// After a success, the same position is tried again.
     async fn sweep(
         &mut self,
         work: &mut CurrentBest,

@@ -100,8 +100,8 @@ fn chain(
 }
 
 /// Returns a copy of a binary format in which not whole records but single bytes can be deleted:
-/// all bytes that a length field counts and that belong to no field. A length field around others
-/// counts whole records, and so no single bytes. The number of records does not change.
+/// all bytes that belong to no field and are counted by a length field that counts no other length
+/// field. The number of records does not change.
 pub(super) fn payload(protocol: &Protocol) -> Protocol {
     let lengths = || {
         let fields = protocol.fields.iter();

@@ -1,6 +1,6 @@
 //! The pass over the conditional groups of a C preprocessor, such as `#if … #else … #endif`:
-//! deletes whole groups, and then directives without the lines between them. Two groups of which
-//! one opens braces and the other closes them are deleted together.
+//! deletes whole groups, and then directives without the lines between them. Two groups are deleted
+//! together if one opens braces that the other closes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,8 +28,8 @@ struct Group {
     branches: Vec<Range<usize>>,
     /// Range of the line with `#endif`.
     end: Range<usize>,
-    /// Index, in the list of all groups, of the group directly around this one; `None` if there is
-    /// none.
+    /// Index, in the list of all groups, of the group directly around this group; `None` if there
+    /// is none.
     parent: Option<usize>,
 }
 
@@ -139,8 +139,8 @@ fn line_end(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// Returns the name of the preprocessor directive in a line, such as `if`; `None` if the line is no
-/// directive.
+/// Returns the name of the preprocessor directive in a line, such as `if`; `None` if the line is
+/// not a directive.
 fn directive(line: &[u8]) -> Option<&[u8]> {
     let rest = line.trim_ascii_start().strip_prefix(b"#")?;
     let rest = rest.trim_ascii_start();
@@ -149,7 +149,7 @@ fn directive(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the conditional groups with `depth` groups around them, each as a unit to delete. If a
-/// group opens braces that the next such group closes, both make one unit.
+/// group opens braces that the next of these groups closes, both make one unit.
 fn at_depth(groups: &[Group], depth: usize, text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let mut depths: Vec<usize> = Vec::with_capacity(groups.len());
     for group in groups {

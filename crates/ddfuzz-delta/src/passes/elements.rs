@@ -19,7 +19,7 @@ const ATTRIBUTE: u16 = 0x102;
 const VALUE: u16 = 0x103;
 /// Kind of those nodes of the syntax tree of a markup text that are texts between tags.
 const TEXT: u16 = 0x104;
-/// Maximum depth of nested brackets in an attribute value; deeper ones are no nodes of the tree.
+/// Maximum depth of nested brackets in an attribute value; deeper ones are not nodes of the tree.
 const DEEPEST: usize = 64;
 
 /// A grammar for texts with `<tags>`: elements, which contain attributes, texts and elements, and

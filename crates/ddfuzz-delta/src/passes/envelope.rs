@@ -1,5 +1,5 @@
-//! Payloads of a document as the text that passes edit: each edit of payloads becomes an edit of
-//! the whole text, in which lengths, checksums and offsets are corrected.
+//! Payloads of a document as the text that passes edit: each edit of payloads (changeable bytes)
+//! becomes an edit of the whole text, in which lengths, checksums and offsets are corrected.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::{Config, Edit, Replacement, one_change};
 /// current best meanwhile.
 pub(super) struct Envelope {
     pub document: Arc<dyn Document>,
-    /// Present contents of all payloads (changeable bytes) of the document (the file taken apart),
+    /// Present contents of all payloads (changeable bytes) of the document (the parsed file),
     /// whether passes have edited them or not.
     payloads: Vec<Arc<[u8]>>,
-    /// Indices, in the document (the file taken apart), of the payloads (changeable bytes) that
-    /// passes edit at present; joined, these are the text that passes see.
+    /// Indices, in the document (the parsed file), of the payloads (changeable bytes) that passes
+    /// edit at present; joined, these are the text that passes see.
     edited: Range<usize>,
     /// The current best as a whole, put aside while passes edit only some of its payloads
     /// (changeable bytes).
@@ -32,15 +32,15 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// The result of an edit of payloads (changeable bytes of a document, the file taken apart). It has
-/// a copy of the document with the new payloads, the text of that copy, and the edit that turns the
+/// The result of an edit of payloads (changeable bytes of a document, the parsed file). It has a
+/// copy of the document with the new payloads, the text of that copy, and the edit that turns the
 /// current best text into this text.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,
     text: Vec<u8>,
-    /// The edit that turns the whole current best text into the text of the document (the file
-    /// taken apart).
+    /// The edit that turns the whole current best text into the text of the document (the parsed
+    /// file).
     pub edit: Edit,
 }
 
@@ -62,8 +62,8 @@ impl Envelope {
     }
 
     /// Makes an edit of the payloads (changeable bytes) in the whole file. `edit` counts positions
-    /// in the text that the edited payloads make, joined. Returns a copy of the document (the file
-    /// taken apart) with the edit, its text, and the same edit with positions in the whole text;
+    /// in the text that the edited payloads make, joined. Returns a copy of the document (the
+    /// parsed file) with the edit, its text, and the same edit with positions in the whole text;
     /// `None` if the whole text would stay as it is, or would become longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
@@ -93,8 +93,8 @@ impl Envelope {
         sealed.map_or(0, |sealed| self.whole.text.len() - sealed.text.len())
     }
 
-    /// Makes the edit `sealed`, whose text failed when it was tested, part of the document: its
-    /// document and its text become the current best ones.
+    /// Applies the edit `sealed`, whose text failed when it was tested: its document and its text
+    /// become the current best document and text.
     pub fn take(&mut self, sealed: Sealed) {
         self.whole.best = self.whole.best.without(&lost(&sealed.edit));
         self.whole.rewritten = true;

@@ -1,4 +1,5 @@
-//! Predicts where a sweep finds the next needed unit: by the usual gap, or by a periodic pattern.
+//! Predicts where a sweep (deletion of units block by block) finds the next needed unit: by the
+//! usual gap, or by a periodic pattern.
 
 use std::ops::Range;
 
@@ -51,8 +52,8 @@ impl GapModel {
         block << blocks.saturating_sub(1).min(32)
     }
 
-    /// Records that the sweep deleted `units` units in one test: the gap that is being measured,
-    /// between two needed units, is longer by them.
+    /// Records that the sweep (deletion of units block by block) deleted `units` units in one test:
+    /// the gap that is being measured, between two needed units, is longer by them.
     pub fn record_deleted(&mut self, units: usize) {
         self.gap += units;
         self.blocks += 1;
@@ -101,24 +102,25 @@ pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize
     high.clamp(passing + 1, failing - 1)
 }
 
-/// Maximum length of a pattern that is recognized when it repeats, in pairs of a deleted and a kept
-/// run of units.
+/// Maximum length of a repeating pattern that is recognized, in pairs of a deleted and a kept
+/// sequence of units.
 const LONGEST: usize = 8;
 
-/// Two neighboring lengths, in units, that a sweep from the end of a list to its front has met: of
-/// a run of units that it deleted, and of the run in front of that which it kept.
+/// Two lengths, in units, of neighboring sequences that a sweep from the end of a list to its front
+/// has met: of a sequence that it deleted, and of the sequence in front of it, which it kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     deleted: usize,
     kept: usize,
 }
 
-/// A recorder of the runs of units that a sweep deleted and kept; if they make a repeating pattern,
-/// it guesses how the pattern continues.
+/// A recorder of the sequences of units that a sweep (deletion of units block by block) deleted and
+/// kept; if they make a repeating pattern, it guesses how the pattern continues.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// Lengths of the runs of units that a sweep over a list deleted and kept, as pairs, in the
-    /// order of the sweep; the last pair is still growing.
+    /// Lengths of the sequences of units that a sweep over a list (deletion of units block by
+    /// block) deleted and kept, as pairs, in the order of the sweep; the last pair is still
+    /// growing.
     pairs: Vec<Pair>,
     /// Number of wrong guesses of a repeating pattern so far. Each doubles the number of
     /// repetitions that the next guess requires.
@@ -126,8 +128,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Records that a sweep over a list has deleted a run of `units` units; if the last recorded
-    /// run was deleted, too, makes that run longer instead.
+    /// Records that a sweep over a list (deletion of units block by block) has deleted a sequence
+    /// of `units` units; if the last recorded sequence was deleted, too, makes it longer instead.
     pub fn record_deleted(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) if pair.kept == 0 => pair.deleted += units,
@@ -138,8 +140,9 @@ impl Pattern {
         }
     }
 
-    /// Records that a sweep over a list has kept a run of `units` units, because the failure needs
-    /// them; if the last recorded run was kept, too, that run becomes longer instead.
+    /// Records that a sweep over a list (deletion of units block by block) has kept a sequence of
+    /// `units` units, because the failure needs them; if the last recorded sequence was kept, too,
+    /// makes it longer instead.
     pub fn record_kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,
@@ -150,20 +153,20 @@ impl Pattern {
         }
     }
 
-    /// Forgets the recorded runs of deleted and of needed units. Called after a guess that their
-    /// pattern repeats was correct: the sweep then skips units, so that its next runs do not adjoin
-    /// the recorded ones.
+    /// Forgets the recorded sequences of deleted and of needed units. Called after a guess that
+    /// their pattern repeats was correct: the sweep (deletion of units block by block) then skips
+    /// units, so that its next sequences do not adjoin the recorded ones.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }
 
-    /// Records that a guess by the pattern of deleted and kept runs was wrong: the next guess
+    /// Records that a guess by the pattern of deleted and kept sequences was wrong: the next guess
     /// requires twice as many repetitions of the pattern.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
 
-    /// Guesses which units the sweep can delete next, if the recorded runs are a pattern that
+    /// Guesses which units the sweep can delete next, if the recorded sequences are a pattern that
     /// repeats. `rest` are the units that the sweep, which goes from the end to the front, has not
     /// reached. Returns ranges of `rest`, ascending; `None` if no pattern repeats. The pattern must
     /// have occurred at least twice, and twice as often after each wrong guess; the shortest such
@@ -187,10 +190,10 @@ impl Pattern {
     }
 }
 
-/// Predicts which units a sweep from the end to the front will delete, if its runs of deleted and
-/// kept units repeat the pattern `period`. Returns, ascending, these ranges of `rest`, the units
-/// not reached yet. In the first pair of `period`, the sweep has found only the first unit of the
-/// kept run; the other units of that run are at the end of `rest`.
+/// Predicts which units a sweep from the end to the front will delete, if its sequences of deleted
+/// and kept units repeat the pattern `period`. Returns, ascending, these ranges of `rest`, the
+/// units not reached yet. In the first pair of `period`, the sweep has found only the first unit of
+/// the kept sequence; the other units of that sequence are at the end of `rest`.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

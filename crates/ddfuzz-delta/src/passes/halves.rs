@@ -16,9 +16,9 @@ use crate::{Edit, Outcome};
 /// The deletion of large parts deletes only parts of at least the text's size, in bytes, divided by
 /// this number; smaller parts are left to later passes.
 const SMALLEST: usize = 64;
-/// If at most one in so many bytes of a syntax node lies outside of the node's children, no test
-/// deletes all children at once: the text would hardly differ from the text without the whole node,
-/// which did not fail.
+/// If at most the size of a syntax node, in bytes, divided by this number lies outside of the
+/// node's children, no test deletes all children at once: the text would hardly differ from the
+/// text without the whole node, which did not fail.
 const NEARLY: usize = 8;
 /// Maximum number of pieces into which a part of the text is divided that could not be deleted
 /// whole.
@@ -35,10 +35,10 @@ const WORTHWHILE: usize = 8;
 /// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
 const ROUNDS: usize = 3;
 
-/// Deletes large parts of a text by its syntax tree; a part is a run of siblings. The largest part
-/// is tested first. If it is needed, it is divided into pieces of about the same size, or if it is
-/// a single node, into its children. Ends when only small parts are left, or when a round over the
-/// tree has deleted little. Returns true if anything was deleted.
+/// Deletes large parts of a text by its syntax tree; a part is a sequence of siblings. The largest
+/// part is tested first. If it is needed, it is divided into pieces of about the same size, or if
+/// it is a single node, into its children. Ends when only small parts are left, or when a round
+/// over the tree has deleted little. Returns true if anything was deleted.
 pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let whole = work.reductions();
     for _ in 0..ROUNDS {
@@ -88,15 +88,15 @@ async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
     }
 }
 
-/// A run of successive siblings of a syntax tree, which are deleted together. Parts are ordered by
-/// size; of two parts of equal size, the one that is earlier in the text is the lesser.
+/// A sequence of siblings of a syntax tree, which are deleted together. Parts are ordered by size;
+/// of two parts of equal size, the one that is earlier in the text is the lesser.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     /// Size of the part in bytes, as it was in the text when the part was added to the list.
     size: usize,
-    /// Position of the part's first node in the text as it was before the round.
+    /// Position of the part's first node in the text as it was before the round of deletions.
     start: usize,
-    /// Indices, in the tree, of the siblings of which the part is a run.
+    /// Indices, in the tree, of the siblings among which the part's nodes are.
     siblings: Arc<[usize]>,
     /// Index of the part's first node among `siblings`; `last` is the index after its last node.
     first: usize,
@@ -112,7 +112,7 @@ struct Parts {
     left: BinaryHeap<Part>,
     /// For each needed part that was divided, the number of its pieces that were not deleted.
     pieces: Vec<usize>,
-    /// Ranges that were deleted, as positions in the text before the round.
+    /// Ranges that were deleted, as positions in the text before the round of deletions.
     gone: Vec<Range<usize>>,
 }
 
@@ -130,16 +130,16 @@ impl Parts {
         parts
     }
 
-    /// Removes the largest part (run of siblings in the syntax tree) that was not tried yet from
-    /// the list, and returns it; `None` if all were tried.
+    /// Removes the largest part (sequence of siblings in the syntax tree) that was not tried yet
+    /// from the list, and returns it; `None` if all were tried.
     fn next(&mut self) -> Option<Part> {
         self.left.pop()
     }
 
     /// Adds all children of the needed node `node`, without punctuation, as one part that a test
-    /// tries to delete. If they are nearly the whole node (all but its size divided by [`NEARLY`]),
-    /// adds smaller pieces of them instead: without all of them, the text would hardly differ from
-    /// the one without the node, which did not fail.
+    /// tries to delete. If at most the node's size divided by [`NEARLY`] lies outside of them, adds
+    /// smaller pieces of them instead: without all of them, the text would hardly differ from the
+    /// text without the node, which did not fail.
     fn add_children(&mut self, mut node: usize) {
         while let Some(around) = self.nodes.get(node) {
             let whole = around.place.len();
@@ -161,9 +161,9 @@ impl Parts {
         }
     }
 
-    /// Divides a run of `siblings` into pieces, and adds each piece that is not empty as a part to
-    /// be tried. `ends` are indices in `siblings`, in ascending order: each piece goes from one of
-    /// them up to, but without, the next.
+    /// Divides a sequence of `siblings` into pieces, and adds each piece that is not empty as a
+    /// part to be tried. `ends` are indices in `siblings`, in ascending order: each piece goes from
+    /// one of them up to, but without, the next.
     fn add_pieces(&mut self, siblings: &Arc<[usize]>, ends: &[usize]) {
         let group = self.pieces.len();
         self.pieces.push(0);

@@ -36,10 +36,11 @@ pub(super) struct ListSearch<'a> {
     unresolved: usize,
     /// Number of UNRESOLVED tests after which the list search gives up.
     patience: usize,
-    /// Number of successive needed units (which the failure needs) after which a sweep over the
-    /// list, which deletes block by block from the end, ends.
+    /// Number of successive units that the failure needs after which a sweep over the list
+    /// (deletion block by block from its end) ends.
     fruitless: usize,
-    /// True if a sweep ended because of so many needed units.
+    /// True if a sweep (deletion of units block by block) ended because too many successive units
+    /// were needed.
     stopped: bool,
 }
 
@@ -88,15 +89,15 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Makes the list search give up after `unresolved` UNRESOLVED tests; so many suggest that the
+    /// Makes the list search give up after `unresolved` UNRESOLVED tests, which suggest that the
     /// target depends on the size or the position of bytes.
     pub fn give_up_after(mut self, unresolved: usize) -> ListSearch<'a> {
         self.patience = unresolved;
         self
     }
 
-    /// Makes each sweep over the list end after `needed` successive units that turn out to be
-    /// needed for the failure.
+    /// Makes each sweep over the list (deletion of units block by block) end after `needed`
+    /// successive units that turn out to be needed for the failure.
     pub fn stop_after(mut self, needed: usize) -> ListSearch<'a> {
         self.fruitless = needed;
         self
@@ -112,8 +113,8 @@ impl<'a> ListSearch<'a> {
         self.unresolved >= self.patience
     }
 
-    /// Returns true if a sweep ended before its last unit, because too many successive units were
-    /// needed.
+    /// Returns true if a sweep (deletion of units block by block) ended before its last unit,
+    /// because too many successive units were needed.
     pub fn has_stopped(&self) -> bool {
         self.stopped
     }
@@ -141,11 +142,11 @@ impl<'a> ListSearch<'a> {
     /// Deletes units (bytes, lines or others) at the end and at the front of the list, as long as
     /// the text still fails: first finds the shortest failing prefix of the list by bisection; then
     /// how many of the last units of this prefix suffice for the failure, by growing numbers and
-    /// bisection. Returns two numbers: how many units at the front and at the back of the list that
-    /// is left need not be tried again.
+    /// bisection. Returns two numbers: how many units at the front and at the back of the remaining
+    /// list need not be tried again.
     ///
-    /// Invariant of each bisection: the text with the units that are left fails, and the text with
-    /// fewer units, down to the other bound, does not.
+    /// Invariant of each bisection between two numbers of units: the text with the greater number
+    /// of units fails, the text with the smaller number does not.
     pub async fn ends(&mut self) -> Ends {
         let mut ends = Ends { front: 0, back: 0 };
         let total = self.units.len();
@@ -176,9 +177,9 @@ impl<'a> ListSearch<'a> {
         ends
     }
 
-    /// Returns true if all remaining units are equal, as in a run of equal bytes, else false. If
-    /// true, sets `ends.front`, the number of units known to be needed, to the number of all units:
-    /// since the last one is needed, an equal one is, too.
+    /// Returns true if all remaining units are equal, as in a sequence of equal bytes, else false.
+    /// If true, sets `ends.front`, the number of units known to be needed, to the number of all
+    /// units: since the last one is needed, an equal one is, too.
     fn is_one_run(&self, ends: &mut Ends) -> bool {
         let left = self.units.len();
         let one = left > 0 && self.units.first_equal(self.work, left - 1) == 0;
@@ -199,11 +200,11 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]); once
-    /// such a text fails, deletes all units before them, and searches by bisection for more.
-    /// `stand`: number of units at the front that stay in the list although their deletion
-    /// succeeded, such as brackets around units that were kept. Returns how many units at the front
-    /// need not be tried again.
+    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]). Once
+    /// such a text fails, deletes all units before them, and finds by bisection how many of the
+    /// remaining units can be deleted. `stand`: number of units at the front that stay in the list
+    /// although their deletion succeeded, such as brackets around units that were kept. Returns how
+    /// many units at the front need not be tried again.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -225,8 +226,8 @@ impl<'a> ListSearch<'a> {
 
     /// Finds by bisection how many units at the front of the list can be deleted together, and
     /// deletes them. `front`: number of units at the front that must stay and are not tried, such
-    /// as brackets around units that were kept. `too_many`: number of units behind these of which
-    /// it is known that they cannot all be deleted. Returns how many units at the front need not be
+    /// as brackets around units that were kept. `too_many`: number of the next units, which are
+    /// known not to be deletable all together. Returns how many units at the front need not be
     /// tried again: the ones that stay, and the first one that the failure needs.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
@@ -307,17 +308,17 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Returns the current best text and the position of the list's first unit in it. [`record`]
-    /// takes them after units were deleted, to learn which other bytes may be needless, too. `None`
+    /// takes them after units were deleted, to learn which other bytes may be unneeded, too. `None`
     /// if the units are not bytes, or if no such guesses are to be made.
     fn watched(&mut self) -> Option<(Arc<[u8]>, usize)> {
         let first = self.units.first_byte()?;
         Some((Alike::watch(self.work)?, first))
     }
 
-    /// Deletes, in one test, bytes that equal bytes which the sweep has deleted elsewhere, as
-    /// `alike` remembers them, and so are probably not needed. Only bytes of `rest` are deleted,
-    /// the units that the sweep has not reached. Returns the end of `rest` after the deletion, from
-    /// which the sweep continues towards the front.
+    /// Deletes, in one test, bytes that are equal to bytes deleted elsewhere by the sweep (deletion
+    /// of units block by block), and so are probably not needed. `alike` remembers the deleted
+    /// bytes. Only units of `rest`, which the sweep has not reached, are deleted. Returns the end
+    /// of `rest` after the deletion, from where the sweep continues towards the front.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
         let Some(first) = self.units.first_byte() else {
             return rest.end;
@@ -336,11 +337,11 @@ impl<'a> ListSearch<'a> {
         rest.end
     }
 
-    /// Guesses that the pattern of deleted and kept units, which `pattern` has seen so far, repeats
-    /// in `rest`, the units that the sweep has not reached yet, and deletes in one test those that
-    /// it would delete. If the text then does not fail, tries the same with the back half of
-    /// `rest`, which the sweep reaches first. Returns the position from which the sweep continues
-    /// towards the front.
+    /// Guesses that the pattern of deleted and kept units that `pattern` has seen so far repeats in
+    /// `rest`, the units that the sweep (deletion of units block by block) has not reached yet.
+    /// Deletes, in one test, the units of `rest` that the sweep would delete then. If the text
+    /// without them does not fail, tries the same with the back half of `rest`, which the sweep
+    /// reaches first. Returns the position from where the sweep continues towards the front.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {
@@ -372,9 +373,10 @@ impl<'a> ListSearch<'a> {
     }
 }
 
-/// Records in `alike` that a sweep has deleted the units `cut`; `alike` guesses later at which
-/// other places equal bytes can be deleted. `bytes` has the text before the deletion, and the
-/// position in it of the list's first unit; nothing is recorded if it is `None`.
+/// Records in `alike` that a sweep (deletion of units block by block) has deleted the units `cut`;
+/// `alike` guesses later at which other places equal bytes can be deleted. `bytes` has the text
+/// before the deletion, and the position in it of the list's first unit; nothing is recorded if it
+/// is `None`.
 fn record(alike: &mut Alike, bytes: &Option<(Arc<[u8]>, usize)>, cut: Range<usize>) {
     if let Some((text, first)) = bytes {
         alike.record_deleted(text, first + cut.start..first + cut.end);

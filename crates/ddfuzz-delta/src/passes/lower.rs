@@ -1,6 +1,6 @@
-//! The pass `lower`: lowers values in payloads of a file of a known format, such as the size of a
-//! picture in its header, and deletes rows and columns of data together with lowering the number
-//! that counts them.
+//! The pass `lower`: lowers values in payloads (changeable bytes) of a file of a known format, such
+//! as the size of a picture in its header, and deletes rows and columns of data together with
+//! lowering the number that counts them.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ const FEWEST_ROWS: usize = 8;
 /// Maximum number of bytes at the beginning of a row that belong to no column, such as the filter
 /// type of a row of PNG.
 const MOST_HEAD: usize = 4;
-/// Minimum number of bytes that must be saved by writing 0 over all bytes of a payload (changeable
-/// bytes, because it is compressed) for the pass to try single bytes of the payload.
+/// Minimum number of bytes by which writing 0 over all bytes of a compressed payload (changeable
+/// bytes) must shorten the file for the pass to try single bytes of the payload.
 const WORTH_ZEROS: usize = 16;
 /// Lowers values at the beginnings of payloads (changeable bytes), such as the width in the header
 /// of a picture or the number of records in a table. Does so only if the largest payload still has
 /// at least [`RESISTING`] bytes, since it may be needed only because a header states its size.
-/// Returns the changed document (the file taken apart).
+/// Returns the changed document (the parsed file).
 pub(super) async fn lower(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -66,7 +66,7 @@ pub(super) async fn lower(
 /// which may be a table such as the pixels of a picture. Candidates for the number of rows or
 /// columns are numbers in small payloads that divide the size of the largest one, or of one of its
 /// rows. Such a number is lowered, and as many rows or columns are deleted. Returns the changed
-/// document (the file taken apart).
+/// document (the parsed file).
 pub(super) async fn drop_rows(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -102,12 +102,12 @@ fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     counts
 }
 
-/// Lowers the number of columns of a table, such as the pixels of a picture, in a file that is
-/// taken apart. `data`: index of the payload (bytes of the file that can be changed) that holds the
-/// table; `rows`: its number of rows. Each number in another, small payload that fits the size of a
-/// row is taken for the number of columns: the file is tested with a lower number there, and with
-/// fewer columns in each row. Ends when the search has made `end` tests in all. Returns the file,
-/// taken apart, with the smaller table.
+/// Lowers the number of columns of a table, such as the pixels of a picture, in a parsed file.
+/// `data`: index of the payload (bytes of the file that can be changed) that holds the table;
+/// `rows`: its number of rows. Each number in another, small payload that fits the size of a row is
+/// taken for the number of columns: the file is tested with a lower number, and with fewer columns
+/// in each row. Ends when the search has made `end` tests in all. Returns the document (the parsed
+/// file) with the smaller table.
 async fn drop_columns(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -126,8 +126,8 @@ async fn drop_columns(
 /// The place of a number in the payloads (changeable bytes) of a document.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Index, in the document (the file taken apart), of the payload (changeable bytes) that
-    /// contains the number.
+    /// Index, in the document (the parsed file), of the payload (changeable bytes) that contains
+    /// the number.
     payload: usize,
     form: Form,
     /// Offset, in bytes, of the number in its payload (changeable bytes).
@@ -135,9 +135,9 @@ struct Place {
 }
 
 impl Place {
-    /// Reads the number at this place (a payload's index, an offset and an encoding) from
-    /// `payloads`; `None` if it is too large for this machine, or if the payload ends before it
-    /// does.
+    /// Reads the number at this place (index of a payload (changeable bytes), offset and encoding)
+    /// from `payloads`; `None` if the number is too large for this machine, or if the payload ends
+    /// before the number does.
     fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let number = self.form.read(&payloads[self.payload], self.at)?;
         usize::try_from(number).ok()
@@ -161,10 +161,10 @@ fn places(payloads: &[Arc<[u8]>]) -> impl Iterator<Item = Place> {
 /// which consists of rows of equal size. Rows of a picture are treated as columns of a single row.
 struct Columns {
     place: Place,
-    /// The number, which is the number of columns if the guess is right.
+    /// Value of the number, which is the number of columns if the guess is right.
     count: usize,
-    /// Index, in the document (the file taken apart), of the payload (changeable bytes) whose
-    /// columns the number counts.
+    /// Index, in the document (the parsed file), of the payload (changeable bytes) whose columns
+    /// the number counts.
     data: usize,
     /// Number of rows of the payload (changeable bytes) whose columns are counted.
     rows: usize,
@@ -199,7 +199,7 @@ impl Columns {
 
     /// Finds by bisection the smallest number of columns with which the file still fails, the first
     /// or the last ones of each row, and deletes all other columns. Ends early when the search has
-    /// made `end` tests in all. Returns the smaller document (the file taken apart).
+    /// made `end` tests in all. Returns the smaller document (the parsed file).
     async fn reduce(
         &self,
         work: &mut CurrentBest,
@@ -221,7 +221,7 @@ impl Columns {
     }
 
     /// Tests the file with only the first `columns` columns of each row and, if it does not fail,
-    /// with only the last ones. Returns the document (the file taken apart) that fails; `None` if
+    /// with only the last ones. Returns the document (the parsed file) that fails; `None` if
     /// neither does.
     async fn keep(
         &self,
@@ -252,7 +252,7 @@ impl Columns {
 
 /// Writes 0 over bytes of compressed payloads (changeable bytes) whose values do not matter, where
 /// that makes the file shorter. Ends in each payload after [`FRUITLESS_FEW`] successive bytes that
-/// must keep their values. Returns the document (the file taken apart).
+/// must keep their values. Returns the document (the parsed file).
 pub(super) async fn write_zeros(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,

@@ -34,7 +34,7 @@ const WORTHWHILE: usize = 16;
 /// for which that made the failure disappear, no further element is tried.
 const FRUITLESS_CLOSED: usize = 4;
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
-/// text to be taken for its structure; with more such lines, its brackets are.
+/// text to be taken for its structure; with more such lines, the brackets are taken for it.
 const CLOSERS: usize = 5;
 
 /// Reduces a text by the first of the following trees that it has: the tree of its tags, of its
@@ -87,8 +87,8 @@ async fn delete_large_parts(work: &mut CurrentBest, parse: fn(&[u8]) -> Option<T
     }
 }
 
-/// A grammar for texts that `parse` takes apart into a tree, such as that of pairs of tags: each
-/// pair, and each piece of text between pairs, becomes a statement of the syntax tree.
+/// A grammar for texts that `parse` parses into a tree, such as that of pairs of tags: each pair,
+/// and each piece of text between pairs, becomes a statement of the syntax tree.
 #[derive(Debug)]
 struct TreeText {
     parse: fn(&[u8]) -> Option<Tree>,
@@ -148,8 +148,8 @@ async fn reduce_elements(work: &mut CurrentBest) {
     }
 }
 
-/// Writes elements without content as one tag, as `<a/>` in place of `<a></a>`, until that was
-/// tried in vain for [`FRUITLESS_CLOSED`] elements.
+/// Writes elements without content as one tag, as `<a/>` in place of `<a></a>`, until
+/// [`FRUITLESS_CLOSED`] such tests have not failed.
 async fn close_elements(work: &mut CurrentBest) {
     let (mut from, mut fruitless) = (0, 0);
     while fruitless < FRUITLESS_CLOSED {
@@ -205,7 +205,7 @@ pub(super) fn tags(text: &[u8]) -> Option<Tree> {
 }
 
 /// Returns the first position at or after `at` where the bytes `wanted` occur in a text; `None` if
-/// they do not occur there.
+/// there is none.
 pub(super) fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
     let rest = text.get(at..)?;
     let mut windows = rest.windows(wanted.len());
@@ -223,7 +223,7 @@ struct Scanner {
 
 impl Scanner {
     /// Returns the position after the first occurrence of `end` at or after `start` in a text;
-    /// `None` if `end` does not occur there.
+    /// `None` if there is no occurrence.
     fn until(&mut self, text: &[u8], start: usize, end: &'static str) -> Option<usize> {
         if self.missing.contains(&end) {
             return None;
@@ -236,7 +236,7 @@ impl Scanner {
     }
 
     /// Reads the tag that begins at `start`; returns it with the position after its last byte.
-    /// `None` if no tag begins there.
+    /// `None` if no tag begins at this position.
     fn tag(&mut self, text: &[u8], start: usize) -> Option<(Tag, usize)> {
         let rest = &text[start..];
         for (begin, end) in [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">")] {
@@ -429,7 +429,7 @@ pub(super) fn attributes_of(text: &[u8], tag: Range<usize>) -> Vec<Range<usize>>
 }
 
 /// Returns the range of the attribute that begins at `from`, with the blanks before it; `None` if
-/// no attribute begins there before `end`, where its tag ends.
+/// no attribute begins before `end`, the end of the tag.
 fn attribute(text: &[u8], from: usize, end: usize) -> Option<Range<usize>> {
     let blanks = text[from..end]
         .iter()
@@ -492,8 +492,8 @@ fn indentation(text: &[u8]) -> Option<Tree> {
     (pairs >= FEWEST_PAIRS && closers * 100 <= nodes.len() * CLOSERS).then_some(Tree { nodes })
 }
 
-/// Returns, for each line that the tree gives deeper-indented lines, an edit that removes the line
-/// but keeps these lines, as ranges of the text to delete: the line itself, and the additional
+/// Returns, for each line that contains deeper-indented lines, an edit that removes the line but
+/// keeps these lines, as ranges of the text to delete: the line itself, and the additional
 /// indentation of the deeper lines.
 fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
     let line = |start: usize| {

@@ -9,18 +9,18 @@
 //! | pass | deletes or replaces |
 //! |---|---|
 //! | `unread` | the bytes that the run of the input did not read |
-//! | `parts`, `raise`, `compact`, `repack`, `least`, `payload` | parts, items around others, the whole written anew, groups with a least form, and payloads of a file of a known format, with everything corrected that depends on them |
+//! | `parts`, `raise`, `compact`, `repack`, `least`, `payload` | parts, items around others, the whole written anew, items replaced by their shortest valid form, and payloads of a file of a known format, with everything corrected that depends on them |
 //! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, of keywords, or of indented lines |
 //! | `directives` | conditional groups of a preprocessor, or their directives alone |
 //! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
-//! | `nodes`, `raise`, `uses`, `least`, `blanks`, `names` | nodes of the syntax tree, by siblings, by nodes inside, by the least text; identifiers with their uses; blanks |
+//! | `nodes`, `raise`, `uses`, `least`, `blanks`, `names` | nodes of the syntax tree, which are deleted, replaced by nodes inside of them, or replaced by the shortest text of their kind; identifiers with their uses; blanks |
 //! | `repair` | bytes that a number protects, if comparisons of a run show how to correct the number |
 //! | `lines` | lines |
-//! | `least`, `names`, `words` | in a text without a grammar: literals; names, several of which become one; words and signs, alone and in runs |
+//! | `least`, `names`, `words` | in a text without a grammar: literals; names, several of which become one; words and signs, alone and in sequences |
 //! | `bytes`, `groups` | single bytes, or two at a time if the parity of the size matters |
 //! | `normalize`, `shortlex`, `values` | writes `0` over bytes; `values` runs last, on small results |
-//! | `words`, `runs` and others | after the proof, in small results: as before, and columns of lists, values of names, all runs of few bytes |
-//! | `mutations` | in inputs that are no texts, after the proof: deletes bytes and changes others |
+//! | `words`, `runs` and others | after the proof, in small results: as before, and columns of lists, values of names, all sequences of a few bytes |
+//! | `mutations` | in inputs that are not texts, after the proof: deletes bytes and changes others |
 //! | `runs` | neighbors that can only be deleted together, and bytes counted by a length byte |
 //! | `multiples` | bytes of a long word whose length must stay a multiple of a number |
 //! | `pairs` | two bytes that can only be deleted together |

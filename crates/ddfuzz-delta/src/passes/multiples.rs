@@ -63,8 +63,8 @@ fn whole(word: &Range<usize>, size: usize) -> Range<usize> {
     word.start..word.start + word.len() / size * size
 }
 
-/// Returns the range of the longest run of letters, digits and the signs of base64 in a text; an
-/// empty range if there is none.
+/// Returns the range of the longest sequence of letters, digits and the signs of base64 in a text;
+/// an empty range if there is none.
 fn longest_word(text: &[u8]) -> Range<usize> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte);
     let (mut longest, mut start) = (0..0, 0);

@@ -1,5 +1,5 @@
-//! The pass `mutations`: tests shorter texts in which other bytes are changed, which passes that
-//! only delete cannot reach.
+//! The pass `mutations`: tests shorter texts with some changed bytes, which passes that only delete
+//! bytes cannot find.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ const FEW: usize = 16;
 /// Maximum size, in bytes, of texts that are mutated: in larger ones, random changes hardly ever
 /// hit the right bytes.
 const MANY: usize = 1 << 14;
-/// In place of a short result, one single byte is tested for each time this number of tests that
-/// the search has made.
+/// Number of tests that the search must have made for each text of a single byte that is tested in
+/// place of a short result.
 const TESTS_PER_BYTE: usize = 32;
 /// Minimum number of tests that the pass of random mutations may take, however few the search took
 /// before it. It does not apply if tests take long.
@@ -39,8 +39,8 @@ const MOST_CHANGES: usize = 4;
 /// bytes, 1, and the digit `0`.
 const LIMITS: [u8; 6] = [0, 1, 0x7f, 0x80, 0xff, b'0'];
 
-/// Number of tests that an UNRESOLVED one counts for in the budgets of this pass: it is mostly
-/// another crash, for which a process has to be started.
+/// Number of tests as which an UNRESOLVED test counts in the budgets of this pass: such a test is
+/// mostly another crash, after which a process has to be started.
 const UNRESOLVED_COST: usize = 4;
 
 /// A generator of pseudo-random numbers, the same for each run of a search (splitmix64).
@@ -72,8 +72,8 @@ pub(super) struct Mutations {
     left: Option<Left>,
 }
 
-/// Two numbers of tests that the pass of random mutations may still take: in the present grant, and
-/// in all.
+/// Two numbers of tests that the pass of random mutations may still take: in the present grant
+/// (tests that are allowed after each success), and in all.
 #[derive(Clone, Copy)]
 struct Left {
     /// Number of tests in one grant; the pass gets a grant at the beginning, and again whenever a
@@ -130,7 +130,7 @@ impl Mutations {
         }
     }
 
-    /// Tests random shorter texts: a run of bytes, or the end, is deleted, and a few bytes or
+    /// Tests random shorter texts: a sequence of bytes, or the end, is deleted, and a few bytes or
     /// numbers are changed, some of them by the number of deleted bytes. In a file of a `known`
     /// format, files inside of it are tested first, each in place of the whole; half of the random
     /// tests then change one payload (changeable bytes), and correct lengths, offsets and
@@ -196,7 +196,7 @@ impl Mutations {
         document.with(&payloads).text()
     }
 
-    /// Returns a copy of a text without a random run of its bytes, and with at most
+    /// Returns a copy of a text without a random sequence of its bytes, and with at most
     /// [`MOST_CHANGES`] random changes of other bytes.
     fn mutated(&mut self, text: &[u8]) -> Vec<u8> {
         let random = &mut self.random;

@@ -1,5 +1,5 @@
 //! The passes that write other words over words: names become one name, or one letter each, and
-//! literals become the least ones, at all places at once.
+//! literals become as short as possible, at all places at once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -20,7 +20,8 @@ const HALVED: usize = 16;
 pub(super) struct OtherBytes {
     rule: &'static str,
     value: u8,
-    /// Positions, in the current best text, of the bytes that differ, ascending.
+    /// Positions, in the current best text, of the bytes that differ from the value to be written,
+    /// ascending.
     at: Vec<usize>,
 }
 
@@ -78,8 +79,8 @@ impl Units for OtherBytes {
 }
 
 /// Tests whether the values of bytes matter: writes `0` over all bytes of the text or, if that does
-/// not fail, over one half, and then over as many blocks of the other half as possible. Runs of
-/// equal bytes can then be deleted in few tests.
+/// not fail, over one half, and then over as many blocks of the other half as possible. Sequences
+/// of equal bytes can then be deleted in few tests.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order in which results
 /// of the same size are compared.
@@ -157,7 +158,7 @@ pub(super) async fn last_form(work: &mut CurrentBest, left: &mut usize) -> bool 
 
 /// Makes a test that serves as a mark in logs: tests after it do not belong to the proof of
 /// 1-minimality. It is the test of the text with `0` written over all bytes, which [`last_form`]
-/// has mostly made, so that the cache answers it.
+/// has usually made before, so that the cache answers it.
 pub(super) async fn mark_proved(work: &mut CurrentBest) {
     let all = 0..work.len();
     let unlike = OtherBytes::within(work, LAST, all, LEAST);

@@ -117,7 +117,7 @@ pub(super) async fn delete_comments_of(
 }
 
 /// Deletes the comments in the ranges `places`, in one test. Returns true if the text has no
-/// comments there afterwards; true also if `places` is empty.
+/// comments in these ranges afterwards; true also if `places` is empty.
 async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) -> bool {
     let places = union(places);
     places.is_empty() || work.test(COMMENTS, Edit::Cut(places)).await == Outcome::Fail
@@ -256,10 +256,10 @@ impl Endless {
         }
     }
 
-    /// Returns the text by which the body of a block is replaced to empty it. `head` is the text
-    /// between the previous block and this one: if it is the head of a function that returns a
-    /// value, the replacement is a statement that never returns, such as an endless loop; otherwise
-    /// it is empty.
+    /// Returns the text that replaces the body of a block to empty it. `head` is the text between
+    /// the previous block and this block: if it is the head of a function that returns a value, the
+    /// replacement is a statement that never returns, such as an endless loop; otherwise it is
+    /// empty.
     fn body_after(self, head: &[u8]) -> &'static [u8] {
         let words = tokens(head);
         let is = |at: usize, word: &[u8]| words.get(at).is_some_and(|token| token.of(head) == word);
@@ -291,7 +291,7 @@ impl Endless {
     }
 }
 
-/// Words that are no type of a returned value where they stand directly before the name of a
+/// Words that are not the type of a returned value where they stand directly before the name of a
 /// function: modifiers, as before a constructor, and some keywords.
 const MODIFIERS: &[&[u8]] = &[
     b"else",

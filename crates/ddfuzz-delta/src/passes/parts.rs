@@ -27,8 +27,8 @@ pub(super) const FRUITLESS_PARTS: usize = 32;
 /// The deletion of tied groups (groups of bytes that are mostly deleted together with a part,
 /// [`Document::tied`]) ends after this many successive groups that the failure needs.
 const FRUITLESS_TIED: usize = 8;
-/// Minimum number of parts that a part has directly inside of it for these to be searched as a list
-/// of their own. Parts inside of others are searched in one list with all of the same depth.
+/// A part with at least this many parts directly inside of it gets a list search over these alone.
+/// All other parts of one depth are searched in one list.
 const CROWDED: usize = 16;
 /// The deletion of parts of all depths together must delete at least the file's size, in bytes,
 /// divided by this number; otherwise parts are deleted once more, depth by depth.
@@ -37,10 +37,10 @@ const WORTHWHILE: usize = 4;
 /// of parts of all depths together, and the replacement of items by items inside of them.
 const IMPATIENT: usize = 24;
 
-/// Deletes the parts of `document` (a file taken apart) that the failure does not need. Tests the
-/// file without all of them, and then searches one list of all parts, whatever their depths in the
-/// tree. If that deletes less than the file's size divided by [`WORTHWHILE`], or ends early,
-/// searches a list for each depth, the outermost first. Returns the smaller document.
+/// Deletes the parts of `document` (a parsed file) that the failure does not need. Tests the file
+/// without all parts, and then searches one list of all parts, whatever their depths in the tree.
+/// If that deletes less than the file's size divided by [`WORTHWHILE`], or ends early, searches a
+/// list for each depth, the outermost first. Returns the smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -82,7 +82,7 @@ pub(super) async fn delete_parts(
 
 /// Replaces items of `document`, such as lists, by the largest item inside of them, and then
 /// deletes parts that only the replaced items needed. Ends after [`IMPATIENT`] successive tests
-/// that delete little. Returns the smaller document (the file taken apart).
+/// that delete little. Returns the smaller document (the parsed file).
 pub(super) async fn raise_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -97,8 +97,8 @@ pub(super) async fn raise_items(
     delete_parts_since(work, document, before).await
 }
 
-/// Says to the search that deletes groups of one kind what it means to delete an item that contains
-/// other items: to replace it by the largest item inside of it.
+/// The kind of groups for a search that raises items: to delete an item that contains other items
+/// is to replace it by the largest item inside of it.
 const WRAPPERS: GroupKind = GroupKind {
     rule: RAISE,
     count: |document| document.wrappers(),
@@ -109,7 +109,7 @@ const WRAPPERS: GroupKind = GroupKind {
 
 /// If the text is small, replaces items (values of a format such as CBOR, for example a list) by
 /// all of the items directly inside of them, and then deletes parts that only the replaced items
-/// needed. Returns the smaller document (the file taken apart).
+/// needed. Returns the smaller document (the parsed file).
 pub(super) async fn unwrap_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -128,7 +128,7 @@ const SHELLS: GroupKind = GroupKind {
 };
 
 /// Deletes columns of the picture in `document`, and then parts that only those columns needed,
-/// such as colors. Returns the smaller document (the file taken apart).
+/// such as colors. Returns the smaller document (the parsed file).
 pub(super) async fn delete_columns(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -169,9 +169,9 @@ const TIED: GroupKind = GroupKind {
     is_all_untested: false,
 };
 
-/// Describes the pieces of a document (a file taken apart) that one pass deletes or makes smaller:
-/// how many there are, what the document is without some of them, and when the list search over
-/// them ends.
+/// Describes the pieces of a document (a parsed file) that one pass deletes or makes smaller: how
+/// many there are, what the document is without some of them, and when the list search over them
+/// ends.
 pub(super) struct GroupKind {
     /// Name, in logs, of the pass that deletes pieces of this kind.
     pub rule: &'static str,
@@ -182,13 +182,13 @@ pub(super) struct GroupKind {
     pub without: fn(&dyn Document, &[usize]) -> Arc<dyn Document>,
     /// Number of successive needed pieces after which the search ends.
     pub fruitless: usize,
-    /// True if the document (the file taken apart) without all of the pieces is worth a test of its
-    /// own; false if it was probably tested before.
+    /// True if the document (the parsed file) without all of the pieces is worth a test of its own;
+    /// false if it was probably tested before.
     pub is_all_untested: bool,
 }
 
-/// Deletes those pieces of this `kind` from `document` (a file taken apart) that the failure does
-/// not need. Returns the smaller document.
+/// Deletes those pieces of this `kind` from `document` (a parsed file) that the failure does not
+/// need. Returns the smaller document.
 async fn delete_groups_of(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -203,9 +203,9 @@ async fn delete_groups_of(
     groups.document
 }
 
-/// Deletes those pieces of the given `kind` (such as columns) from `document` (a file taken apart)
-/// that the failure does not need, and then parts that only those pieces needed. Returns the
-/// smaller document.
+/// Deletes those pieces of the given `kind` (such as columns) from `document` (a parsed file) that
+/// the failure does not need, and then parts that only those pieces needed. Returns the smaller
+/// document.
 pub(super) async fn delete_groups_and_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -216,9 +216,9 @@ pub(super) async fn delete_groups_and_parts(
     delete_parts_since(work, document, before).await
 }
 
-/// Deletes parts of `document` (a file taken apart) if a test has reduced the text since the search
-/// had `before` reductions ([`CurrentBest::reductions`]), because fewer parts may be needed then.
-/// Returns the smaller document, or `document` itself.
+/// Deletes parts of `document` (a parsed file) if a test has reduced the text since the search had
+/// `before` reductions (tests that gave FAIL, [`CurrentBest::reductions`]), because fewer parts may
+/// be needed then. Returns the smaller document, or `document` itself.
 async fn delete_parts_since(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -230,7 +230,7 @@ async fn delete_parts_since(
     }
 }
 
-/// All pieces of one kind in `document` (a file taken apart): the units that a list search tries to
+/// All pieces of one kind in `document` (a parsed file): the units that a list search tries to
 /// delete.
 struct Groups {
     document: Arc<dyn Document>,
@@ -238,8 +238,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// Returns the document (a file taken apart) without those of its pieces whose indices are in
-    /// the ranges `cuts`.
+    /// Returns the document (a parsed file) without those of its pieces whose indices are in the
+    /// ranges `cuts`.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let groups: Vec<usize> = cuts.iter().cloned().flatten().collect();
         (self.kind.without)(self.document.as_ref(), &groups)
@@ -327,10 +327,10 @@ impl Places {
     }
 }
 
-/// Selects the parts of a document (a file taken apart) that one list search tries to delete.
+/// Selects the parts of a document (a parsed file) that one list search tries to delete.
 #[derive(Clone, Copy)]
 enum Scope {
-    /// All parts of the document (the file taken apart) are in the list.
+    /// All parts of the document (the parsed file) are in the list.
     All,
     /// The parts that are directly inside of the part with this index are in the list.
     Inside(usize),
@@ -344,8 +344,8 @@ enum Scope {
 struct Parts {
     document: Arc<dyn Document>,
     scope: Scope,
-    /// Index, among all parts of the document (the file taken apart) in pre-order, of each part in
-    /// the list.
+    /// Index, among all parts of the document (the parsed file) in pre-order, of each part in the
+    /// list.
     at: Vec<usize>,
     /// For each unit of the list, the index in the list of the unit after the last unit inside of
     /// it.
@@ -369,10 +369,10 @@ impl Parts {
         }
     }
 
-    /// Returns the units to delete for the ranges `cuts` of indices: those that lie in one of the
-    /// ranges together with all units inside of them. A unit inside of a returned one is not
+    /// Returns the units to delete for the ranges `cuts` of indices: a unit is deleted if it and
+    /// all units inside of it lie in one of the ranges. A unit inside of a returned one is not
     /// returned, because it is deleted with it. Indices beyond the end of the list are ignored,
-    /// because a deletion may take along parts that are later in the list.
+    /// because a deletion may also delete parts that are later in the list.
     fn tops(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut tops = Vec::new();
         for cut in cuts {
@@ -390,8 +390,8 @@ impl Parts {
         tops
     }
 
-    /// Returns the document (a file taken apart) without the parts that are the units of this list
-    /// with the indices `tops`.
+    /// Returns the document (a parsed file) without the parts that are the units of this list with
+    /// the indices `tops`.
     fn without(&self, tops: &[usize]) -> Arc<dyn Document> {
         let gone: Vec<usize> = tops.iter().map(|top| self.at[*top]).collect();
         self.document.without(&gone)

@@ -35,8 +35,8 @@ const MOST_COLUMNS: usize = 16;
 
 /// Reduces a small result further, after it was shown to be 1-minimal; these tests do not belong to
 /// the proof. A text is reduced by its structure and words; in a result of a few bytes, the
-/// deletion of every run of bytes is tested. Returns true if the result became smaller, so that
-/// deletions of single bytes must be tried again. `refined` remembers the number of reductions
+/// deletion of every sequence of bytes is tested. Returns true if the result became smaller, so
+/// that deletions of single bytes must be tried again. `refined` remembers the number of reductions
 /// ([`CurrentBest::reductions`]) after a call that deleted little: while that number is the same, a
 /// further call makes no test.
 pub(super) async fn refine(
@@ -117,9 +117,11 @@ async fn delete_columns(work: &mut CurrentBest) {
     }
 }
 
-/// Minimum number of digits of a number that the greater value of another one may replace.
+/// Minimum number of digits of a number that is shortened in a test that makes another number
+/// greater in exchange.
 const LONG_NUMBER: usize = 16;
-/// Minimum number of digits of a number that is made greater, such as an exponent.
+/// Minimum number of digits that a number has after a test has made it greater, such as an
+/// exponent.
 const GREAT: usize = 3;
 /// Maximum number of other numbers that are made greater for one long number.
 const MOST_OTHERS: usize = 8;

@@ -159,8 +159,8 @@ impl Repair {
 
     /// Returns a correction that makes the two operands of the comparison `pair` equal. It replaces
     /// a number in `text` that is one operand, or differs from it by a small constant, by the other
-    /// operand, with the same constant added. `text` is the current best changed by `edits`. `None`
-    /// if there is no such number, or if all such corrections are in `done`, which were made
+    /// operand, with the same constant added. `text` is the current best text changed by `edits`.
+    /// `None` if there is no such number, or if all such corrections are in `done`, which were made
     /// before.
     fn propose(
         &self,
@@ -189,7 +189,7 @@ impl Repair {
     }
 
     /// Returns the places, each as offset and encoding, at which `text` has the number `old` and
-    /// `new` may replace it. `text` is the current best changed by `edits`. Looks only at the
+    /// `new` may replace it. `text` is the current best text changed by `edits`. Looks only at the
     /// number fields that were found before or, without any, near the ends of the text. `exact` is
     /// true if `old` is an operand that the program compared, false if it is an operand plus a
     /// constant.

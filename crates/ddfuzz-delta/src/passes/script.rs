@@ -32,7 +32,7 @@ impl Subset {
     pub const NAME: &'static str = "subset";
 
     /// Creates a search over the bytes of `text`, which must have given FAIL. The appearance of the
-    /// text decides which passes run: lines, brackets, runs of equal bytes.
+    /// text (lines, brackets, sequences of equal bytes) decides which passes run.
     pub fn new(text: &[u8]) -> Subset {
         let text: Arc<[u8]> = text.into();
         Subset(Coroutine::new(text.len(), move |asker| {
@@ -119,8 +119,8 @@ is_search!(Full);
 const NORMALIZED: usize = 4;
 /// Number of lines above which whole lines of a text are deleted in one list.
 const MANY_LINES: usize = 8;
-/// One test deletes the last lines of a text, one part in so many of all, to learn whether its
-/// brackets must match. They need not if the text still fails.
+/// One test deletes the last lines of a text, as many as it has lines divided by this number, to
+/// learn whether its brackets must match. They need not if the text still fails.
 const END: usize = 8;
 /// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep (the
 /// deletion of bytes from the end to the front), if bytes at the front were not needed. In larger
@@ -150,20 +150,21 @@ const CHEAP_PAIRS: usize = 6;
 const FEW: usize = 32;
 
 /// Maximum size, in bytes, of plain texts (without control characters) in which the deletion of
-/// runs of bytes is tried.
+/// sequences of bytes is tried.
 const SHORT_TEXT: usize = 32;
 
 /// Minimum size, in bytes, of the parts that are deleted before all other passes if failing tests
 /// take long.
 const LEAST_PART: usize = 16;
 
-/// Size, in bytes, above which large runs of lines of a text are deleted before all other passes.
+/// Size, in bytes, above which large sequences of lines of a text are deleted before all other
+/// passes.
 const HUGE: usize = 1 << 20;
-/// Number of runs of lines, of about the same size, into which a text of more than [`HUGE`] bytes
-/// is divided.
+/// Number of sequences of lines, of about the same size, into which a text of more than [`HUGE`]
+/// bytes is divided.
 const RUNS: usize = 64;
-/// Number of successive runs of lines that turn out to be needed for the failure, after which no
-/// further ones are deleted.
+/// Number of successive sequences of lines that turn out to be needed for the failure, after which
+/// no further ones are deleted.
 const FRUITLESS_RUNS: usize = 4;
 
 /// The kinds of changes that a search may make to its input: deletions only, or also replacements
@@ -224,20 +225,21 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
 /// The rounds of passes that follow those for the structure of the input, with what is known of the
 /// text.
 struct Rounds {
-    /// The changes that are allowed.
+    /// Kinds of changes that the search may make to its input.
     plan: Plan,
     /// The pass that deletes single bytes.
     bytes: SingleBytes,
-    /// Whether runs of bytes, and records of one size, are deleted.
+    /// Whether sequences of bytes, and records of one size, are deleted.
     with_runs: bool,
     /// Whether the text was reduced word by word.
     by_words: bool,
-    /// Which runs of bytes cannot be deleted.
+    /// The text in which no sequence of bytes could be deleted, so that its sequences are not tried
+    /// again.
     vain: VainRuns,
 }
 
 impl Rounds {
-    /// Makes rounds until one changes nothing.
+    /// Runs all passes in rounds, until one round changes nothing.
     async fn run(mut self, work: &mut CurrentBest, known: &Structure) {
         let (mut by_groups, mut values) = (self.bytes.structured, MOST_TESTS);
         let mut mutations = Mutations::new();
@@ -270,8 +272,8 @@ impl Rounds {
         }
     }
 
-    /// Deletes single bytes, records and runs of bytes. Returns true if this has to be repeated,
-    /// because records were deleted or not all single bytes were tried.
+    /// Deletes single bytes, records and sequences of bytes. Returns true if this has to be
+    /// repeated, because records were deleted or not all single bytes were tried.
     async fn delete(&mut self, work: &mut CurrentBest, known: &Structure) -> bool {
         self.bytes.reduce(work).await;
         if self.bytes.cut_short && unchecked_records(work, DENSE).await {
@@ -300,7 +302,7 @@ impl Rounds {
 }
 
 /// Makes the first deletions of a search, which take few tests: of the bytes that the run of the
-/// whole input did not read, and of large runs of lines. If the caller said what structure the
+/// whole input did not read, and of large sequences of lines. If the caller said what structure the
 /// input has (`known`), also allows passes to guess from deleted bytes which others are not needed.
 async fn begin(work: &mut CurrentBest, known: &Structure) {
     // Searches that are replayed from logs without a structure do not know these deletions.
@@ -328,8 +330,9 @@ async fn delete_large_parts(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes large runs of lines of a text of more than [`HUGE`] bytes, for which other passes would
-/// take long, as long as each round halves the text. Does nothing to a file of a known format.
+/// Deletes large sequences of lines of a text of more than [`HUGE`] bytes, for which other passes
+/// would take long, as long as each round halves the text. Does nothing to a file of a known
+/// format.
 async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
     let is_file = matches!(known, Structure::Format(_));
     while !is_file && work.len() > HUGE && work.is_text() {
@@ -368,8 +371,8 @@ async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> b
     }
 }
 
-/// Returns true if it is worth testing the deletion of runs of bytes. Returns false for a text of
-/// more than [`SHORT_TEXT`] bytes without control characters that was reduced word by word
+/// Returns true if it is worth testing the deletion of sequences of bytes. Returns false for a text
+/// of more than [`SHORT_TEXT`] bytes without control characters that was reduced word by word
 /// (`by_words`): such a text has no length bytes.
 fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
     !by_words || work.len() <= SHORT_TEXT || !has_no_control(&work.text())

@@ -11,8 +11,8 @@ use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
 pub(super) const NODES: &str = "nodes";
-/// If so many syntax nodes in a row could not lose all of their children at once, no further test
-/// deletes all children of a node together.
+/// Number of successive syntax nodes that could not lose all of their children at once, after which
+/// no test deletes all children of a node together.
 const NEEDED: usize = 2;
 
 /// The children of one node of a syntax tree as units of a list search. The tree is kept up to date
@@ -27,8 +27,8 @@ pub(super) struct Siblings {
     /// Indices, in the syntax tree, of those children of the node being tried that were not deleted
     /// yet.
     children: Vec<usize>,
-    /// Number of syntax nodes in a row, up to the present one, of which at least one child had to
-    /// stay.
+    /// Number of successive syntax nodes, including the present one, that have kept at least one
+    /// child so far.
     needed: usize,
 }
 
@@ -179,8 +179,8 @@ impl Units for Siblings {
     }
 
     /// Returns true if one test should delete all children of the present node. Returns false if
-    /// that is likely to fail: each of the last nodes, more than [`NEEDED`] in a row, kept at least
-    /// one child that the failure needs. A single child is tested in any case.
+    /// that is likely to fail: each of the last [`NEEDED`] nodes kept at least one child that the
+    /// failure needs. A single child is tested in any case.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
     }

@@ -55,7 +55,7 @@ pub(super) async fn strides(work: &mut CurrentBest) -> bool {
 
 /// Tests the guess that a text has certain records, by deleting one in its middle or, if the text
 /// then does not fail, one in its last quarter instead; at the ends of a text, records are mostly
-/// needed. If one of both texts fails, returns the guess, now without the deleted record; else
+/// needed. If one of the two texts fails, returns the guess without the deleted record; else
 /// `None`.
 async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protocol> {
     let before = work.reductions();
@@ -137,7 +137,7 @@ fn numbers(text: &[u8]) -> Vec<(Field, usize)> {
 
 /// Describes a text as a binary format with the number fields `fields` and with records of `stride`
 /// bytes each. The last record ends at the end of the text; there are as many as fit between the
-/// last field and there.
+/// last field and the end of the text.
 fn records(text: &[u8], stride: usize, fields: Vec<Field>) -> Protocol {
     let front = fields.iter().map(|field| field.scope.start).max();
     let room = text.len() - front.unwrap_or_default();

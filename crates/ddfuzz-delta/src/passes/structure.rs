@@ -104,7 +104,7 @@ type Level = Range<usize>;
 
 /// A chain of nested pairs of brackets, each the only child of the pair around it, as a list of
 /// units to delete. Deleting a unit removes one pair and keeps what is inside of it. The innermost
-/// pair is no unit.
+/// pair is not a unit.
 pub(super) struct Chain {
     levels: Vec<Level>,
 }

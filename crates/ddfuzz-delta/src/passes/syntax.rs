@@ -1,5 +1,5 @@
-//! The passes over the syntax tree of a text: siblings are deleted, nodes are replaced by nodes
-//! inside of them or by the least of their kind, blanks go, and names become short.
+//! The passes over the syntax tree of a text: they delete siblings, replace nodes by nodes inside
+//! of them or by the shortest text of their kind, delete blanks, and shorten names.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -34,7 +34,7 @@ const LEAST: &str = "least";
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.
 const ROUNDS: usize = 4;
 /// Number of successive syntax nodes that turn out to be needed for the failure, after which the
-/// sweep over a list of siblings ends.
+/// sweep over a list of siblings (deletion of units block by block) ends.
 const FRUITLESS: usize = 16;
 /// Number of tests at the beginning of the reduction by a grammar that show whether the grammar
 /// helps: they must delete enough of the text ([`LEAST_GAIN`]).
@@ -74,8 +74,8 @@ const MOST_BELOW: usize = 16;
 /// Number of different literals (numbers, strings) of a text above which several of them are
 /// shortened in one test.
 const MANY_LITERALS: usize = 8;
-/// One of this many candidates with more syntax errors than the current best is run nevertheless,
-/// to check the prediction that such candidates do not fail.
+/// One of this many candidates with more syntax errors than the current best text is run
+/// nevertheless, to check the prediction that such candidates do not fail.
 const VERIFIED: usize = 16;
 /// Number of wrong predictions (candidates that failed although they had more syntax errors than
 /// the best text) after which outcomes are no longer predicted by syntax errors.
@@ -88,10 +88,11 @@ const PREDICTED: usize = 1 << 13;
 const PREDICTED_OF_SLOW: usize = 1 << 16;
 
 /// A predictor of outcomes by syntax: a text does not fail if it has more syntax errors than the
-/// current best.
+/// current best text.
 pub(super) struct SyntaxPredictor {
     grammar: Arc<dyn Grammar>,
-    /// Number of syntax errors of the current best; `usize::MAX` if it is too large to count them.
+    /// Number of syntax errors of the current best text; `usize::MAX` if it is too large to count
+    /// them.
     errors: usize,
     /// Maximum size, in bytes, of texts whose syntax errors are counted.
     largest: usize,
@@ -100,7 +101,8 @@ pub(super) struct SyntaxPredictor {
 }
 
 impl SyntaxPredictor {
-    /// Makes a predictor for the best text of `work`, with `errors` syntax errors; idle if large.
+    /// Makes a predictor for the best text of `work`, which has `errors` syntax errors; the
+    /// predictor is idle if the text is too large to count them.
     fn new(grammar: Arc<dyn Grammar>, errors: usize, work: &CurrentBest) -> SyntaxPredictor {
         let largest = match work.extra_tests() {
             ExtraTests::Few => PREDICTED_OF_SLOW,
@@ -119,8 +121,9 @@ impl SyntaxPredictor {
         }
     }
 
-    /// Returns true if `text` is not to be run: it has more syntax errors than the current best, so
-    /// it will hardly fail. False for each [`VERIFIED`]th such text, which tests the prediction.
+    /// Returns true if `text` is not to be run: it has more syntax errors than the current best
+    /// text, so it will hardly fail. False for each [`VERIFIED`]th such text, which tests the
+    /// prediction.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
         let is_known = self.errors < usize::MAX && text.len() <= self.largest;
         if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {
@@ -442,7 +445,7 @@ fn by_size(tree: &SyntaxTree) -> Vec<usize> {
 }
 
 /// Tests the text with the bytes `with` in place of the node in the range `at`; `rule` is the name
-/// of the pass in logs. Returns true if the text fails, and so becomes the current best.
+/// of the pass in logs. Returns true if the text fails, and so becomes the current best text.
 async fn replace(
     work: &mut CurrentBest,
     rule: &'static str,
@@ -683,8 +686,8 @@ async fn shorten_literals(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tr
     }
 }
 
-/// Returns how many syntax nodes, or runs of white space, may turn out to be needed in a row before
-/// a pass over `text` ends; unlimited for a small text.
+/// Returns how many successive syntax nodes, or sequences of white space, may turn out to be needed
+/// before a pass over `text` ends; unlimited for a small text.
 pub(super) fn patience_of(text: &[u8]) -> usize {
     match text.len() {
         0..=ROUGH => usize::MAX,

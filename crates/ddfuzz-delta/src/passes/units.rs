@@ -22,13 +22,13 @@ pub(super) trait Units: Send {
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit>;
 
     /// Updates the list after the text without the units in `cuts` failed and became the current
-    /// best. Returns, for each of `cuts`, how many of its units are still in the list; that is 0
-    /// unless a unit (such as a pair of brackets) contains units that were kept.
+    /// best text. Returns, for each of `cuts`, how many of its units are still in the list; that is
+    /// 0 unless a unit (such as a pair of brackets) contains units that were kept.
     fn accept(&mut self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize>;
 
     /// Returns the index of the first unit whose deletion gives the same text as the deletion of
-    /// the unit at `index`. In a run of equal bytes, that is the first byte of the run; in general,
-    /// it is `index` itself.
+    /// the unit at `index`. In a sequence of equal bytes, that is the first byte of the sequence;
+    /// in general, it is `index` itself.
     fn first_equal(&self, _: &CurrentBest, index: usize) -> usize {
         index
     }
@@ -138,8 +138,8 @@ impl Units for Bytes {
     }
 }
 
-/// The lines of the current best text, or runs of lines, as units of a list search, each with its
-/// newline.
+/// The lines of the current best text, or sequences of lines, as units of a list search, each with
+/// its newline.
 pub(super) struct Lines {
     /// Start offset, in bytes, of each unit of the text, followed by the offset of the text's end.
     starts: Vec<usize>,
@@ -151,8 +151,8 @@ impl Lines {
         Lines::in_runs(work, 1)
     }
 
-    /// Splits the current best text into runs of lines of at least `size` bytes, but for the last
-    /// one, as units of a list search.
+    /// Splits the current best text into sequences of lines of at least `size` bytes (only the last
+    /// one may be smaller), as units of a list search.
     pub fn in_runs(work: &mut CurrentBest, size: usize) -> Lines {
         let text = work.text();
         let mut starts = vec![0];

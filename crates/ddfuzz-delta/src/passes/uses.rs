@@ -1,6 +1,6 @@
 //! The pass over the names of a program: deletes a name with all of its uses, declarations of names
-//! that are not used, arguments in all calls, and declarations of names in whose place another name
-//! can be used.
+//! that are not used, arguments in all calls, and declarations of names that another name can
+//! replace.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -22,9 +22,9 @@ const USES: &str = "uses";
 const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
-/// Number of tests in a row without success after which the deletion of names and their uses ends,
-/// if the text has no grammar. It is greater than with a grammar, because more of the words that
-/// are tried are no names.
+/// Number of successive tests without success after which the deletion of names and their uses
+/// ends, if the text has no grammar. It is greater than with a grammar, because more of the words
+/// that are tried are not names.
 const FRUITLESS_PLAIN: usize = 24;
 /// Minimum size, in bytes, of program texts in which an argument is deleted from several lists in
 /// one test.
@@ -354,8 +354,8 @@ impl<'a> Names<'a> {
     }
 
     /// Returns the index of the smallest declaration or statement around `node` (or `node` itself)
-    /// that is no item of a list; if there is none, that of the root's child around it. `None` for
-    /// the root.
+    /// that is not an item of a list; if there is none, that of the root's child around it. `None`
+    /// for the root.
     fn statement(&self, node: usize) -> Option<usize> {
         let mut at = node;
         loop {
@@ -393,8 +393,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns true if the deletion of `node` would leave a name that is used elsewhere in the text
-    /// with a single use there.
+    /// Returns true if, after the deletion of `node`, a name in it would have a single use in the
+    /// rest of the text.
     fn leaves_alone(&self, node: usize) -> bool {
         let mut inside: HashMap<usize, usize> = HashMap::new();
         for at in node..self.tree.nodes[node].last {

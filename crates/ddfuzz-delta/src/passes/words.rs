@@ -1,5 +1,5 @@
-//! The passes over the words of a text: words and signs are deleted, alone and in runs, and names
-//! become short, at all places at once.
+//! The passes over the words of a text: words and signs are deleted, alone and in sequences, and
+//! names become short, at all places at once.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::passes::units::Positions;
 use crate::{Edit, Outcome};
 
 /// Name, in logs, of the pass that deletes tokens (words and signs) of a text, one by one and in
-/// runs.
+/// sequences.
 pub(super) const WORDS: &str = "words";
 /// Name, in logs, of the pass that writes `0` over numbers and empties strings.
 const LEAST: &str = "least";
@@ -31,13 +31,13 @@ const MOST_TOKENS: usize = 2048;
 const FEW_TOKENS: usize = 512;
 /// Maximum number of neighboring tokens (words and signs) that are deleted at once as a clause.
 const LONGEST_CLAUSE: usize = 16;
-/// Maximum number of rounds in which words and clauses (runs of words) of a text are deleted in
-/// turn.
+/// Maximum number of rounds in which words and clauses (sequences of words) of a text are deleted
+/// in turn.
 const ROUNDS: usize = 3;
-/// Number of successive clauses (runs of words and signs) that turn out to be needed for the
+/// Number of successive clauses (sequences of words and signs) that turn out to be needed for the
 /// failure, after which the deletion of clauses ends in the first round.
 const FRUITLESS: usize = 192;
-/// Number of successive clauses (runs of words and signs) that turn out to be needed for the
+/// Number of successive clauses (sequences of words and signs) that turn out to be needed for the
 /// failure, after which the deletion of clauses ends in each later round.
 const FRUITLESS_LATER: usize = 48;
 
@@ -73,8 +73,8 @@ impl Token {
     }
 }
 
-/// Reduces a text of unknown grammar: deletes words and signs one by one, then in runs (clauses),
-/// and shortens names. Leaves a text that has few words, or too many, as it is.
+/// Reduces a text of unknown grammar: deletes words and signs one by one, then in sequences
+/// (clauses), and shortens names. Leaves a text that has few words, or too many, as it is.
 pub(super) async fn words(work: &mut CurrentBest) {
     let tokens = tokens(&work.text());
     let long = tokens
@@ -209,8 +209,8 @@ async fn delete_long_words(work: &mut CurrentBest) {
     ListSearch::new(work, &mut long).reduce().await;
 }
 
-/// The places at which a clause (a run of words and signs that one test deletes) may end: before
-/// any token, or only before one like its first.
+/// The places at which a clause (a sequence of words and signs that one test deletes) may end:
+/// before any token, or only before a token of the same class as its first one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
     /// A clause may end before a token of the same class as its first token, or at the end of the
@@ -220,9 +220,9 @@ pub(super) enum Ends {
     Any,
 }
 
-/// Deletes clauses: runs of tokens with all brackets that they open, which end as `ends` says.
-/// After a success, deletes the same run at all of its other occurrences, too. Ends after
-/// `patience` successive runs that turn out to be needed. Returns true if any was deleted.
+/// Deletes clauses: sequences of tokens with all brackets that they open, which end as `ends` says.
+/// After a success, deletes the same sequence at all of its other occurrences, too. Ends after
+/// `patience` successive sequences that turn out to be needed. Returns true if any was deleted.
 pub(super) async fn delete_clauses(work: &mut CurrentBest, patience: usize, ends: Ends) -> bool {
     let before = work.reductions();
     let (mut at, mut fruitless) = (0, 0);

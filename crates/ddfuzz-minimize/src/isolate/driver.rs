@@ -20,11 +20,11 @@ pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 
 /// line of `journal` names the goal.
 ///
 /// The steps are: run the failing input three times and the passing input once; run the search
-/// until it ends or a budget is used up; test in fresh processes the single deltas that the search
-/// left open; and confirm both sides in fresh processes, three times or as often as the log's first
-/// line says. A budget of time ends each of these steps, but for one run of each side
-/// ([`Options::budget_time`]). Each run is a line of the log. Lines that the journal already has
-/// are used as answers first. If they end because of a smaller budget, the search continues.
+/// until it ends or a budget is used up; test in fresh processes the single deltas (bytes or edits)
+/// that the search left open; and confirm both sides in fresh processes, three times or as often as
+/// the log's first line says. A budget of time ends each of these steps, but for one run of each
+/// side ([`Options::budget_time`]). Each run is a line of the log. Lines that the journal already
+/// has are used as answers first. If they end because of a smaller budget, the search continues.
 /// `on_side` is called with each new text of a side after its `reduce` line is synced, and with
 /// both sides once after a resume. [`Options::on_reduce`] is not called.
 ///

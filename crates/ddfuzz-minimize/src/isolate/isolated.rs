@@ -21,11 +21,11 @@ pub enum IsolationWarning {
     NotPassing,
     /// The same text failed in one run and did not fail in another, so nothing is claimed.
     Contradicted,
-    /// Candidates between the passing and the failing side are UNRESOLVED, so that these differ by
-    /// this number of deltas instead of one.
+    /// Candidates between the passing and the failing side are UNRESOLVED, so that the two sides
+    /// differ by this number of deltas (bytes or edits) instead of one.
     Unresolved(u64),
-    /// The tests of single deltas on which the claim rests have no usable outcome for this number
-    /// of deltas, so nothing is claimed.
+    /// The tests of single deltas (bytes or edits) on which the claim rests have no usable outcome
+    /// for this number of deltas, so nothing is claimed.
     Unproved(u64),
     /// The budget of time ended before the search, so the two sides are the two inputs.
     Unsearched,
@@ -73,10 +73,10 @@ pub struct Isolated {
     pub failing: Vec<u8>,
     /// The places in which the passing and the failing side differ, ascending.
     pub difference: Vec<Differing>,
-    /// Number of deltas in which the passing and the failing side differ.
+    /// Number of deltas (bytes or edits) in which the passing and the failing side differ.
     pub deltas_left: u64,
     /// Property of both sides that the log proves, such as that they differ by a 1-minimal set of
-    /// deltas.
+    /// deltas (bytes or edits).
     pub claim: Claim,
     /// Number of tests that the claim needs, and number of those whose outcome proves it.
     pub proved: Proved,
@@ -104,7 +104,7 @@ pub struct DifferingRecord {
     pub at: [u64; 2],
     /// Bytes in the range `at` of one side, which the other side lacks.
     pub removed: Base64,
-    /// Bytes of the other side that stand there in place of `removed`; may be empty.
+    /// Bytes of the other side that take the place of `removed`; may be empty.
     pub inserted: Base64,
 }
 
@@ -127,7 +127,7 @@ pub struct DifferenceResult {
     pub failing: Option<OsText>,
     /// The places in which the passing and the failing side differ, ascending.
     pub difference: Vec<DifferingRecord>,
-    /// Number of deltas in which the passing and the failing side differ.
+    /// Number of deltas (bytes or edits) in which the passing and the failing side differ.
     pub deltas: u64,
     /// Kind of the deltas (bytes, edits, or bytes of edits); null if the log has no first line.
     pub units: Option<Units>,
@@ -139,7 +139,7 @@ pub struct DifferenceResult {
     /// predictor.
     pub tests: Counts,
     /// Property of both sides that the log proves, such as that they differ by a 1-minimal set of
-    /// deltas.
+    /// deltas (bytes or edits).
     pub claim: Claim,
     /// Number of tests that the claim needs, and number of those whose outcome proves it.
     pub proved: Proved,

@@ -68,8 +68,8 @@ pub(super) struct Progress {
     /// The side that has changed and the `reduce` line that therefore has to be next in the log;
     /// `None` if no line is due.
     moved: Option<(Side, ReduceLine)>,
-    /// Tests of single deltas that still have to be made to prove a claim, the next one last;
-    /// `None` before the proof, and after a test that refuted the claim.
+    /// Tests of single deltas (bytes or edits) that still have to be made to prove a claim, the
+    /// next one last; `None` before the proof, and after a test that refuted the claim.
     open: Option<Vec<(Rule, Config)>>,
     /// Number of runs of the failing input that are made before the search.
     agreeing: u64,
@@ -209,8 +209,8 @@ impl Progress {
         failing.min(self.confirmed_passing.tries) >= needed
     }
 
-    /// Returns how many times the passing input, and how many times the failing one, has to be run
-    /// again at the end of the search, to confirm its outcome.
+    /// Returns how many times each of the two sides has to be run again at the end of the search,
+    /// to confirm its outcome.
     fn confirmations(&self) -> u64 {
         match self.least_confirmations {
             Some(least) => confirmations(self.sides.counts.executed, least),
@@ -490,8 +490,8 @@ impl Progress {
 
     /// Records that the test number `i` of the log, made by the rule `rule`, has led to new sides:
     /// the passing side now consists of the deltas `pass`, and the failing side of the deltas
-    /// `fail`. If one of them differs from before, the next line of the log has to be a `reduce`
-    /// line that says so.
+    /// `fail` (deltas are bytes or edits). If one of them differs from before, the next line of the
+    /// log has to be a `reduce` line that says so.
     fn move_ends(&mut self, pass: Config, fail: Config, rule: Rule, i: u64) {
         let side = match (pass != self.sides.pass, fail != self.sides.fail) {
             (true, _) => Side::Passing,

@@ -1,5 +1,5 @@
-//! The passing and the failing side of a search, the deltas between them, and the outcomes of
-//! tested candidates.
+//! The passing and the failing side of a search, the deltas (bytes or edits) between them, and the
+//! outcomes of tested candidates.
 
 use ddfuzz_delta::{
     Cache, Caching, Candidate, Change, Config, ConfigId, Edit, Monotony, Order, Outcome, Predictor,
@@ -26,9 +26,9 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Compares two inputs, and returns them with the deltas between them, which takes seconds for
-    /// large inputs without similarities. For [`Units::Bytes`], the passing input is empty and
-    /// `passing` is ignored.
+    /// Compares two inputs, and returns them with the deltas (bytes or edits) between them, which
+    /// takes seconds for large inputs without similarities. For [`Units::Bytes`], the passing input
+    /// is empty and `passing` is ignored.
     pub fn new(units: Units, passing: &[u8], failing: &[u8]) -> Subject {
         let changes = match units {
             Units::Bytes => None,
@@ -66,7 +66,7 @@ impl Subject {
         &self.failing
     }
 
-    /// Returns the number of deltas between the passing and the failing input.
+    /// Returns the number of deltas (bytes or edits) between the passing and the failing input.
     pub fn deltas(&self) -> usize {
         match &self.changes {
             Some(changes) => changes.len(),
@@ -74,8 +74,8 @@ impl Subject {
         }
     }
 
-    /// Writes the passing input with the deltas in `config` applied into `text`, which is cleared
-    /// first. No deltas give the passing input, all deltas the failing one.
+    /// Writes the passing input with the deltas (bytes or edits) in `config` applied into `text`,
+    /// which is cleared first. No deltas give the passing input, all deltas the failing one.
     pub fn write_into(&self, config: &Config, text: &mut Vec<u8>) {
         match &self.changes {
             Some(changes) => {
@@ -86,8 +86,8 @@ impl Subject {
         }
     }
 
-    /// Builds the text that the deltas in `config` make of the passing input. No deltas give the
-    /// passing input, all deltas the failing one.
+    /// Builds the text that the deltas (bytes or edits) in `config` make of the passing input. No
+    /// deltas give the passing input, all deltas the failing one.
     pub fn text(&self, config: &Config) -> Vec<u8> {
         let mut text = Vec::new();
         self.write_into(config, &mut text);
@@ -95,8 +95,8 @@ impl Subject {
     }
 
     /// Returns the places at which the passing input must be changed to apply `deltas`, with the
-    /// bytes that are removed and inserted there. If the deltas are bytes of the failing input, the
-    /// places are in that input, and the bytes at them count as removed.
+    /// bytes that are removed and inserted at each place. If the deltas are bytes of the failing
+    /// input, the places are in that input, and the bytes at them count as removed.
     pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
         match &self.changes {
             Some(changes) => deltas
@@ -128,7 +128,7 @@ pub struct Differing {
     pub at: Range<usize>,
     /// Bytes in the range `at` of one side, which the other side lacks.
     pub removed: Vec<u8>,
-    /// Bytes of the other side that stand there in place of `removed`; may be empty.
+    /// Bytes of the other side that take the place of `removed`; may be empty.
     pub inserted: Vec<u8>,
 }
 
@@ -152,9 +152,9 @@ fn joined(changes: &[Change]) -> Vec<Change> {
 /// while the search brings it closer to the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The side that passes; it begins as the passing input.
+    /// The text that passes; at the beginning of the search, the passing input.
     Passing,
-    /// The side that fails; it begins as the failing input.
+    /// The text that fails; at the beginning of the search, the failing input.
     Failing,
 }
 
@@ -176,7 +176,7 @@ pub(super) struct Sides {
     /// their time limit.
     proven: HashMap<TextId, ProvenOutcome>,
     texts: HashMap<ConfigId, TextId>,
-    /// Numbers of deltas of the configurations in `texts`.
+    /// Numbers of deltas (bytes or edits) of the configurations in `texts`.
     sizes: HashSet<usize>,
     /// Whether some text failed in one run and did not fail in another.
     pub contradicted: bool,
@@ -233,13 +233,13 @@ impl Sides {
         })
     }
 
-    /// Returns the deltas that the failing side has and the passing side lacks.
+    /// Returns the deltas (bytes or edits) that the failing side has and the passing side lacks.
     pub fn difference(&self) -> Config {
         self.fail.minus(&self.pass)
     }
 
-    /// Records the outcome of a check: of the passing input if `what` is the axiom, else of the
-    /// failing input. `cut_off` is the limit that ended the run, if one did.
+    /// Records the outcome of a check: of the passing input if `what` is [`What::Axiom`], else of
+    /// the failing input. `cut_off` is the limit that ended the run, if one did.
     pub fn record_check(&mut self, what: What, outcome: Outcome, cut_off: Option<CutOff>) {
         let config = match what {
             What::Axiom => Config::empty(),
@@ -329,9 +329,9 @@ impl Sides {
         Some(pending)
     }
 
-    /// Lists the tests on which the claim rests that the difference of both sides is minimal. For
-    /// each delta in which they differ, it is the passing side with this delta added and, for
-    /// `diff`, also the failing side without it.
+    /// Lists the tests on which the claim rests (the difference of both sides is minimal). For each
+    /// delta (byte or edit) in which the sides differ, it is the passing side with this delta added
+    /// and, for `diff`, also the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         let ranges: Vec<Range<usize>> = self.difference().ranges().collect();
         let isolates = self.goal == Goal::Isolate;
@@ -341,10 +341,10 @@ impl Sides {
         })
     }
 
-    /// Returns the test by which `neighbour` is examined: the kind of step of delta debugging by
-    /// which the search would make it, and the configuration (set of deltas), which is the passing
-    /// side with one more delta or the failing side with one less. Takes time in proportion to the
-    /// number of ranges of that side.
+    /// Returns the test of `neighbour`: the kind of delta debugging step that would make it, and
+    /// its configuration (set of deltas, which are bytes or edits): that of the passing side with
+    /// one more delta, or of the failing side with one less. Takes time in proportion to the number
+    /// of ranges of that side.
     pub fn tested(&self, neighbour: Neighbour) -> (Rule, Config) {
         let single = |delta: usize| Config::all(delta + 1).minus(&Config::all(delta));
         let config = match neighbour {
@@ -385,20 +385,20 @@ impl Sides {
     }
 }
 
-/// A configuration (set of deltas) whose test the claim about the result rests on. It differs from
-/// one of the sides by a single delta, in which both sides differ.
+/// A configuration (set of deltas, which are bytes or edits) whose test the claim about the result
+/// rests on. It differs from one of the sides by a single delta, in which both sides differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Neighbour {
-    /// The configuration is that of the passing side with this delta added.
+    /// The configuration is that of the passing side with this delta (byte or edit) added.
     Added(usize),
-    /// The configuration is that of the failing side without this delta.
+    /// The configuration is that of the failing side without this delta (byte or edit).
     Taken(usize),
 }
 
 impl Neighbour {
     /// Returns the kind of step of the search that makes this configuration: "increase to
-    /// complement" if a delta is added to the passing side, "reduce to complement" if one is
-    /// removed from the failing side.
+    /// complement" if a delta (byte or edit) is added to the passing side, "reduce to complement"
+    /// if one is removed from the failing side.
     pub fn rule(self) -> Rule {
         match self {
             Neighbour::Added(_) => Rule::IncreaseToComplement,
@@ -408,8 +408,8 @@ impl Neighbour {
 }
 
 /// Returns the outcome that refutes the claim about the result in a test of the proof: FAIL for a
-/// test that removes one delta from the failing side (rule `Complement`), PASS for one that adds a
-/// delta to the passing side.
+/// test that removes one delta (byte or edit) from the failing side (rule `Complement`), PASS for
+/// one that adds a delta to the passing side.
 pub(super) fn refuted_by(rule: Rule) -> Outcome {
     match rule {
         Rule::Complement => Outcome::Fail,
@@ -417,8 +417,8 @@ pub(super) fn refuted_by(rule: Rule) -> Outcome {
     }
 }
 
-/// Returns the configuration (set of deltas) that a candidate keeps; `None` if it is not described
-/// by a configuration.
+/// Returns the configuration (set of deltas, which are bytes or edits) that a candidate keeps;
+/// `None` if it is not described by a configuration.
 pub(super) fn kept(candidate: &Candidate) -> Option<&Config> {
     match &candidate.edit {
         Edit::Keep(config) => Some(config),

@@ -9,7 +9,7 @@ use crate::isolate::{Isolated, Side, Subject};
 use crate::log::{Log, LogError};
 use crate::{Claim, Counts, CutOff, Kind, MinimizeError, Oracle, Proved, VerifyError};
 
-/// A single delta that refutes the claim of a log of `diff` or `max`.
+/// A single delta (byte or edit) that refutes the claim of a log of `diff` or `max`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FalseDelta {
     /// The side that was changed: the passing side still passes with the delta, or the failing side
@@ -23,16 +23,16 @@ pub struct FalseDelta {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSides {
     /// The claim in the end line of the log, such as that both sides differ by a 1-minimal set of
-    /// deltas.
+    /// deltas (bytes or edits).
     pub claim: Claim,
-    /// Outcome of the passing side (text) in the new run.
+    /// Outcome of the passing side (text) when it was run again.
     pub passing: Outcome,
-    /// Outcome of the failing side (text) in the new run.
+    /// Outcome of the failing side (text) when it was run again.
     pub failing: Outcome,
     /// Number of tests that confirmed the claim when they were run again, and of all tests that the
     /// claim rests on; both 0 for [`Claim::BestSoFar`].
     pub proved: Proved,
-    /// The first delta that refutes the claim; `None` if no delta does.
+    /// The first delta (byte or edit) that refutes the claim; `None` if no delta does.
     pub refuted: Option<FalseDelta>,
     /// Number of the claim's tests whose run exceeded its time limit, which proves nothing.
     pub cut_off: u64,
@@ -53,8 +53,8 @@ impl VerifiedSides {
 /// refutes the claim.
 ///
 /// # Errors
-/// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
-/// see [`VerifiedSides::holds`].
+/// If the log is invalid or has no end, or if the target cannot be run. A false claim is not an
+/// error: see [`VerifiedSides::holds`].
 pub fn verify_sides(
     passing: &[u8],
     failing: &[u8],

@@ -41,7 +41,7 @@ impl Log {
     /// was killed while writing it.
     ///
     /// # Errors
-    /// If a complete line is invalid, the first line is no start line, or the log has another
+    /// If a complete line is invalid, the first line is not a start line, or the log has another
     /// version.
     pub fn parse(bytes: &[u8]) -> Result<Log, LogError> {
         let whole = bytes

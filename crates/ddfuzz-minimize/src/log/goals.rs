@@ -189,7 +189,7 @@ pub struct DifferenceRecord {
     pub goal: Goal,
     /// Unit of a delta: bytes of the input, or edits between the two inputs.
     pub units: Units,
-    /// Number of deltas in which the passing and the failing input differ.
+    /// Number of deltas (bytes or edits) in which the passing and the failing input differ.
     pub deltas: u64,
     /// The passing input; absent if it is the empty input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,12 +198,12 @@ pub struct DifferenceRecord {
     /// that `key` names.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inverted: bool,
-    /// If true, each subset of a configuration (set of deltas) that passed is taken for PASS
-    /// without a run.
+    /// If true, each subset of a configuration (set of deltas, which are bytes or edits) that
+    /// passed is taken for PASS without a run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub monotone: bool,
-    /// If true, each delta requires all earlier ones: a configuration (set of deltas) that is not a
-    /// prefix is UNRESOLVED without a run.
+    /// If true, each delta requires all earlier ones: a configuration (set of deltas, which are
+    /// bytes or edits) that is not a prefix is UNRESOLVED without a run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ordered: bool,
 }
@@ -254,12 +254,12 @@ pub struct ChangesRecord {
     /// Shell command that tests the program; absent if the crash of a program is searched for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Regular expression, class or key of the failure that is searched for; absent if each failure
+    /// Regular expression, class or key of the failure that is searched for; absent if any failure
     /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
-    /// Stable key of the crash that is searched for; absent if the first crash of the new version
-    /// is.
+    /// Stable key of the crash that is searched for; absent if it is the first crash that the new
+    /// version shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable: Option<String>,
     /// BLAKE3 hash of the input that the program is tested with; absent without an input. Its path
@@ -289,8 +289,8 @@ pub struct ChangesTest {
     /// missing file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<(OsText, u64)>,
-    /// Requirements that builds have shown since the previous line of the log: pairs of changes, by
-    /// their numbers, of which the first requires the second.
+    /// Requirements that builds have shown since the previous line of the log: pairs of numbers of
+    /// changes, where the first change requires the second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<[u64; 2]>,
 }

@@ -27,8 +27,8 @@ pub enum Line {
     Test(TestLine),
     /// A check: a run that is not a step of the search or the proof.
     Check(CheckLine),
-    /// A reduction: a test failed, and its candidate is the current best from here on. For `diff`
-    /// and `max`: the passing or the failing side changed.
+    /// A reduction: a test failed, and its candidate is the best text (the smallest failing so far)
+    /// from here on. For `diff` and `max`: the passing or the failing side changed.
     Reduce(ReduceLine),
     /// The last line: the result, and what is claimed of it.
     End(EndLine),
@@ -129,10 +129,10 @@ pub struct StartLine {
     /// The rule that decides which tests are answered by earlier outcomes, without a run.
     #[schemars(with = "CachingName")]
     pub cache: Caching,
-    /// Whether the time limit is learned from the `baseline` checks. The CPU time limit is then 10
-    /// times the greatest `cpu_us` of the checks that failed, at least 50 ms; the wall time limit
-    /// is twice that, at least 2 s, and if an interestingness test decides, at least 10 times the
-    /// greatest `us`. Before that, `limits` apply.
+    /// Whether the time limit is learned from the `baseline` checks (runs of the unchanged input).
+    /// The CPU time limit is then 10 times the greatest `cpu_us` of the checks that failed, at
+    /// least 50 ms; the wall time limit is twice that, at least 2 s, and if an interestingness test
+    /// decides, at least 10 times the greatest `us`. Before that, `limits` apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
     /// True if an earlier run of the input did not fail. Twenty `baseline` checks must then fail,
@@ -141,8 +141,8 @@ pub struct StartLine {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
     /// If true, the runs on which a claim rests are repeated at the end: the result is run once for
-    /// each five executed tests, at least `confirms` and at most twenty times; and so many of the
-    /// texts without a single byte that do not fail are run again, or more after many tests. Absent
+    /// each five executed tests, at least `confirms` and at most twenty times; and as many texts
+    /// without a single byte, which did not fail, are run again, or more after many tests. Absent
     /// in older logs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
@@ -151,7 +151,8 @@ pub struct StartLine {
     /// its whole limit, as a hang does; the number is then three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirms: Option<u64>,
-    /// If true, failing candidates must show the minor key too, even if they only delete bytes.
+    /// If true, failing candidates must show the minor key (hash of the call path) too, even if
+    /// they only delete bytes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold_minor: bool,
     /// Interestingness test that decides the outcomes; absent if crash keys or coverage decide.
@@ -221,8 +222,8 @@ impl StartLine {
 pub const NO_STRUCTURE: &str = "none";
 
 impl StartLine {
-    /// Returns the minor key that the crash of each failing candidate must have; `None` if deleting
-    /// bytes may change it.
+    /// Returns the minor key (hash of the call path) that the crash of each failing candidate must
+    /// have; `None` if deleting bytes may change it.
     pub fn held_minor(&self) -> Option<Key> {
         let key = self.key.as_ref().filter(|_| self.hold_minor);
         key.map(|key| key.minor)
@@ -299,8 +300,8 @@ pub struct TestLine {
     pub i: u64,
     /// The first 8 bytes of the candidate's BLAKE3 hash.
     pub hash: ShortHash,
-    /// How the candidate was made from the current best or from the original input: by `cut`,
-    /// `keep` or `set`.
+    /// How the candidate was made from the best text (the smallest failing so far) or from the
+    /// original input: by `cut`, `keep` or `set`.
     #[serde(flatten)]
     pub edit: EditRecord,
     /// Size of the candidate, in bytes.
@@ -338,7 +339,8 @@ pub struct TestLine {
     /// failure is flaky; absent if none passed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed: u64,
-    /// Minor key of a failing candidate's crash; absent if it is that of the best before this test.
+    /// Minor key of a failing candidate's crash; absent if it is that of the best text (the
+    /// smallest failing so far) before this test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
     /// Operands of the last comparisons of the run whose two operands differed, oldest first; the
@@ -372,23 +374,25 @@ pub enum What {
     /// Confirmation: a run of the result in a fresh process.
     Confirm,
     /// Vote: a run of a candidate of a flaky input that did not fail and is repeated (the `test`
-    /// line follows); or, after the confirmations, another run of a removal on which the claim
-    /// rests.
+    /// line follows); or, after the confirmations, another run of a removal on which the claim of
+    /// minimality rests.
     Vote,
 }
 
-/// A line of the log for a run that is not a step of the search: the axiom (empty input), a
-/// baseline run, a confirmation, or a vote.
+/// A line of the log for a run that is not a step of the search: of the empty input (axiom), of the
+/// unchanged input (baseline), of the result (confirmation), or of a candidate again (vote).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckLine {
-    /// Purpose of the check: axiom, baseline, confirmation or vote.
+    /// Purpose of the check, such as a run of the empty input (axiom) or of the unchanged input
+    /// (baseline).
     pub what: What,
     /// Outcome of the run: PASS, FAIL or UNRESOLVED.
     #[schemars(with = "OutcomeName")]
     pub outcome: Outcome,
     /// Wall time of the check's run, in microseconds.
     pub us: u64,
-    /// CPU time of the target's run, in microseconds; recorded for `baseline` checks only.
+    /// CPU time of the target's run, in microseconds; recorded for `baseline` checks (runs of the
+    /// unchanged input) only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<u64>,
     /// Number of bytes of the input that the target read; recorded for `baseline` checks only, and
@@ -396,7 +400,7 @@ pub struct CheckLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Wall times in microseconds of the slowest build and of the slowest test so far, from which
-    /// `ddfuzz changes` learns its time limits; absent in other logs, and of confirmations.
+    /// `ddfuzz changes` learns its time limits; absent in other logs, and in confirmations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_us: Option<[u64; 2]>,
     /// Minor key of the crash; absent if the run did not fail, or its crash was not classified.
@@ -427,15 +431,17 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// A line of the log for a reduction: a test failed, and its candidate becomes the current best.
-/// For `diff` and `max`: the passing or the failing side changed.
+/// A line of the log for a reduction: a test failed, and its candidate becomes the best text (the
+/// smallest failing so far). For `diff` and `max`: the passing or the failing side changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReduceLine {
-    /// Index of the test whose failing candidate became the best (or a side).
+    /// Index of the test whose failing candidate became the best text (the smallest failing so far)
+    /// or, for `diff` and `max`, changed a side.
     pub i: u64,
     /// Rule by which the candidate was made: `subset`, `complement`, or the name of a pass.
     pub rule: String,
-    /// Size of the new best, in bytes; for `diff` and `max`, of the side that changed.
+    /// Size of the new best text (the smallest failing so far), in bytes; for `diff` and `max`, of
+    /// the side that changed.
     pub size: u64,
 }
 
@@ -495,13 +501,14 @@ pub struct CallRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditRecord {
-    /// Ranges that were removed from the current best, each as its start and end.
+    /// Ranges that were removed from the best text (the smallest failing so far), each as its start
+    /// and end.
     Cut(Vec<[u64; 2]>),
     /// Ranges of the original that were kept, each as its start and end; everything else was
     /// removed.
     Keep(Vec<[u64; 2]>),
-    /// Ranges of the current best that were replaced, each as its start, its end, and the new
-    /// bytes.
+    /// Ranges of the best text (the smallest failing so far) that were replaced, each as its start,
+    /// its end, and the new bytes.
     Set(Vec<(u64, u64, Base64)>),
 }
 

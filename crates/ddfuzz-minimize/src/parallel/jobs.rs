@@ -26,9 +26,9 @@ pub(super) struct Jobs {
     expected: HashMap<u64, JobState>,
     /// Questions of the running jobs whose answers are no longer needed, by job number.
     given_up: HashMap<u64, Question>,
-    /// Answers of the jobs that were given up last, by question. They are kept because the same
-    /// questions are soon asked again if the prediction was wrong, but the best text is still the
-    /// same.
+    /// Answers of the jobs that were given up last, by question (a text to run, and how). They are
+    /// kept because the same questions are soon asked again if the prediction was wrong, but the
+    /// best text is still the same.
     spare: HashMap<Question, Answer>,
     unclaimed_slips: Vec<Slip>,
     ran: u64,
@@ -87,8 +87,9 @@ impl Jobs {
     }
 
     /// Returns true if the job `id` has run and its outcome makes the predictions of later runs
-    /// wrong, because its text becomes the new best; false if its outcome is another one or not
-    /// known yet. `manner` says how, and for what purpose, the text is run.
+    /// wrong, because its text becomes the new best text (the smallest failing so far); false if
+    /// its outcome is another one or not known yet. `manner` says how, and for what purpose, the
+    /// text is run.
     pub fn invalidates(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
             Some(JobState::Done(Some(answer))) => manner.invalidates_prediction(answer.outcome),
@@ -97,8 +98,8 @@ impl Jobs {
     }
 
     /// Gives up `jobs`, whose answers are not needed for now. Keeps their answers, also of those
-    /// that still run, in case the same question is asked next, and drops what was kept of jobs
-    /// given up earlier. The jobs in `taken_back` had not begun to run, and will not.
+    /// that still run, in case the same question (text to run) is asked next, and drops what was
+    /// kept of jobs given up earlier. The jobs in `taken_back` had not begun to run, and will not.
     pub fn give_up(&mut self, jobs: impl Iterator<Item = (Question, u64)>, taken_back: &[u64]) {
         self.spare.clear();
         for (question, id) in jobs {
@@ -124,9 +125,9 @@ impl Jobs {
         !self.given_up.is_empty()
     }
 
-    /// Keeps the answer of a given-up job, in case its question is due later. If the answer has a
-    /// slip (a crash of another bug), only the slip is kept, and the question is run again when it
-    /// is due, so that the crash belongs to that test.
+    /// Keeps the answer of a given-up job, in case its question (a text to run) is due later. If
+    /// the answer has a slip (a crash of another bug), only the slip is kept, and the question is
+    /// run again when it is due, so that the crash belongs to that test.
     fn keep_answer(&mut self, question: Question, answer: Option<Answer>) {
         let Some(mut answer) = answer else { return };
         match answer.slip.take() {
@@ -148,8 +149,8 @@ impl Jobs {
     }
 }
 
-/// Checks whether an answer to the question stays valid if it is asked again: `true` for tests of a
-/// candidate, `false` for checks, which are run again each time.
+/// Checks whether an answer to the question (a text to run) stays valid if it is asked again:
+/// `true` for tests of a candidate, `false` for checks, which are run again each time.
 fn repeats(question: Question) -> bool {
     question.text.is_some()
 }

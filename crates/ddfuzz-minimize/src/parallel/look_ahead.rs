@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// Number of tests, the last ones, whose median wall time decides whether workers run predicted
 /// tests ahead.
 const LAST: usize = 9;
-/// Number of tests with a measured time from which on their median alone decides whether workers
-/// run tests ahead; while there are fewer, the median must be [`SURELY`] times as large.
+/// Number of measured tests whose median wall time alone decides whether workers run tests ahead;
+/// as long as there are fewer, the median must be [`SURELY`] times as large.
 const FEW: usize = 3;
 /// Factor by which tests must take longer for workers to run predicted tests ahead, as long as
 /// fewer than [`FEW`] tests were measured.
@@ -103,8 +103,8 @@ impl LookAheadCost {
 }
 
 /// Predicts the outcome (PASS or UNRESOLVED) of a candidate that does not fail, from the last eight
-/// outcomes of candidates that the same rule of the search made. Only `dd-plus` distinguishes the
-/// two.
+/// outcomes of candidates that the same rule of the search made. Only the search `dd-plus`
+/// distinguishes these two outcomes.
 #[derive(Debug, Default)]
 pub(super) struct OutcomePrediction {
     /// For each rule of the search, the outcomes of its last eight candidates that did not fail, as
@@ -123,8 +123,8 @@ impl OutcomePrediction {
         *bits = *bits << 1 | u8::from(outcome == Outcome::Unresolved);
     }
 
-    /// Returns the outcome, PASS or UNRESOLVED, that is predicted for a candidate made by the pass
-    /// or rule `rule`, by the last outcomes of its candidates; never FAIL.
+    /// Returns the outcome, PASS or UNRESOLVED, that is predicted for a candidate made by the rule
+    /// `rule`, from the last outcomes of candidates of this rule; never FAIL.
     pub fn likely(&self, rule: Rule) -> Outcome {
         match self.last.get(&rule).map(|bits| bits.count_ones()) {
             Some(4..) => Outcome::Unresolved,

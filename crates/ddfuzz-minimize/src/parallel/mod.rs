@@ -2,16 +2,16 @@
 //!
 //! A clone of the search receives a predicted outcome for each candidate, never FAIL, and returns
 //! further candidates; workers run these ahead. Answers are used strictly in the order of the
-//! questions, and each question is compared with the predicted one. So the log, the result and all
-//! counts except `speculative` are the same as with one worker; a wrong prediction only wastes
-//! runs.
+//! questions (which text to run), and each question is compared with the predicted one. So the log,
+//! the result and all counts except `speculative` are the same as with one worker; a wrong
+//! prediction only wastes runs.
 //!
-//! A failing test ends the use of a clone, because later candidates are edits of another best.
-//! Waiting jobs are then taken back, and running ones finish. Crashes of other bugs that they meet
+//! A failing test ends the use of a clone, because later candidates are edits of another best text.
+//! Waiting jobs are then taken back, and running ones finish. Crashes of other bugs in their runs
 //! are still reported.
 //!
 //! The workers are no [`TaskPool`](ddfuzz_model::pool::TaskPool): they are started one by one when
-//! tests are worth it, and their jobs are made, and taken back, while they run.
+//! tests take long enough, and their jobs are made, and taken back, while they run.
 
 mod jobs;
 mod look_ahead;
@@ -49,7 +49,7 @@ impl<'a> Workers<'a> {
     /// Describes the workers of a minimization: `jobs` threads that will run predicted tests ahead;
     /// with a single one, nothing is run ahead. While tests are cheap, the oracle `first` answers
     /// alone; later it also serves the first worker. Other workers make their oracles by `make`; if
-    /// that fails, there is one worker less, which is no error.
+    /// that fails, there is one worker less, which is not an error.
     pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
         Workers {
             first: Mutex::new(first),
@@ -74,7 +74,7 @@ impl<'a> Workers<'a> {
 /// depend on the number of workers, except for times and
 /// [`Counts::speculative`](crate::Counts::speculative).
 ///
-/// If the oracle of a worker fails, the worker ends, and the first oracle answers its question. All
+/// If the oracle of a worker fails, the worker ends, and the first oracle runs its text. All
 /// threads have ended when the function returns.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! The worker pool of one minimization: it answers questions in order, while workers run predicted
-//! questions ahead.
+//! The worker pool of one minimization: it answers questions (texts to run) in order, while workers
+//! run predicted texts ahead.
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use ddfuzz_delta::Hints;
@@ -159,8 +159,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// If `question` is the next one of the predicted questions, removes it from the prediction,
-    /// and returns the number of the job that runs it. Else returns `None`.
+    /// If `question` (a text to run) is the next one of the predicted questions, removes it from
+    /// the prediction, and returns the number of the job that runs it. Else returns `None`.
     fn predicted_job(&mut self, question: Question) -> Option<u64> {
         let jobs = &mut self.forecast.as_mut()?.jobs;
         let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
@@ -181,8 +181,9 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Answers `question`, which is due, by the job of a worker, and gives further predicted runs
-    /// to workers until `room` predicted jobs are open. `None` if no job can answer it.
+    /// Answers `question` (a text to run), which is due, by the job of a worker, and gives further
+    /// predicted runs to workers until `room` predicted jobs are open. `None` if no job can answer
+    /// it.
     fn by_job(
         &mut self,
         question: Question,
@@ -387,7 +388,7 @@ impl Job {
 
 /// Does the work of one worker thread: runs jobs from `queue`, by the oracle that `source` gives,
 /// and reports their answers. Ends when the queue is closed, or when its oracle fails; the pool
-/// then has the question of the failed job answered by the oracle of the calling thread.
+/// then has the text of the failed job run by the oracle of the calling thread.
 pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<WorkerReport>) {
     let mut post = ReportSender { reports, job: None };
     let mut oracle = match source {
@@ -420,7 +421,7 @@ pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<
 }
 
 /// Sends the reports of a worker. When it is dropped, even by a panic, it reports the end of the
-/// worker, so that the pool never waits in vain.
+/// worker, so that the pool does not wait for it forever.
 struct ReportSender {
     reports: Sender<WorkerReport>,
     /// Number of the job that the worker runs at present, and whether it runs in a fresh process;

@@ -1,4 +1,4 @@
-//! Predicts the next questions of a minimization, assuming that no test fails.
+//! Predicts which texts a minimization will run next, assuming that no test fails.
 
 use ddfuzz_delta::interruption::{Interruption, interruptible};
 use ddfuzz_delta::{
@@ -13,7 +13,7 @@ use crate::progress::{Progress, Stage};
 use crate::question::{Manner, Question};
 use crate::steadiness::open_runs;
 
-/// Of the tests by which minimality is proved (removals of single bytes), at most this many are
+/// Maximum number of tests of the proof of minimality (removals of single bytes) that are
 /// predicted.
 const PROOFS: usize = 1024;
 /// Number of successive candidates with known outcomes (which need no run) after which the
@@ -122,16 +122,17 @@ pub(crate) struct Continuation {
     checks: VecDeque<What>,
     /// A clone of the search; `None` if no candidates of the search can be predicted.
     machine: Option<Box<dyn Search>>,
-    /// Tells whether a step of the clone is to end, and the prediction with it; `None` for steps
-    /// that go on to their end.
+    /// Tells whether the present step of the cloned search, and the prediction with it, is to be
+    /// interrupted; `None` if no step ever is.
     interruption: Option<Interruption>,
     /// Removals of single bytes that still have to be tested for the proof of minimality, the next
     /// one last.
     open: Vec<Candidate>,
-    /// Number of confirmations of the best, after the proof, that are still to be predicted.
+    /// Number of confirmations of the best text (the smallest failing so far), after the proof,
+    /// that are still to be predicted.
     confirms: u64,
-    /// Removals of single bytes that are to be run again, because the claim rests on them, the next
-    /// one last.
+    /// Removals of single bytes that are to be run again, because the claim of minimality rests on
+    /// them, the next one last.
     repeats: Vec<Range<usize>>,
     /// Number of runs without failure after which a candidate counts as not failing.
     votes: u64,

@@ -83,9 +83,10 @@ impl Progress<'_> {
     }
 
     /// Returns the stage that follows the last confirmation of the result: runs of the removals on
-    /// which a claim rests, or the end of the log. If the best failed in none of its confirmations,
-    /// the original input is confirmed in its place. If the result and the empty input both fail in
-    /// only some runs of an interestingness script, the minimization ends with an error.
+    /// which a claim rests, or the end of the log. If the best text (the smallest failing so far)
+    /// failed in none of its confirmations, the original input is confirmed in its place. If the
+    /// result and the empty input both fail in only some runs of an interestingness script, the
+    /// minimization ends with an error.
     pub(super) fn after_confirmations(&mut self) -> Stage {
         let steady = self.confirmed.hits == self.confirmed.tries;
         if self.by_script && self.empty_fails && !steady {
@@ -203,8 +204,8 @@ impl Progress<'_> {
     }
 
     /// Checks a test line against what is known of the pending candidate: if its outcome follows
-    /// from earlier lines, without a run or by votes, the line must have this outcome and say so.
-    /// `Err` explains the difference.
+    /// from earlier lines, without a run or by repeated runs (votes), the line must have this
+    /// outcome and say so. `Err` explains the difference.
     fn agree_on_source(&self, line: &TestLine) -> Result<(), String> {
         let known = self.texts.pending().and_then(|pending| pending.known());
         match (known, line.source) {

@@ -8,16 +8,17 @@ use crate::progress::{Progress, Stage};
 use crate::steadiness::{ESTIMATING, repeated_removals};
 use crate::{Proved, Rate, Runs};
 
-/// The removals of single bytes of the best that are run again, because the claim rests on only one
-/// run of each: if the failure is flaky, one run without it proves little.
+/// The removals of single bytes of the best text (the smallest failing so far) that are run again,
+/// because the claim rests on only one run of each: if the failure is flaky, one run without it
+/// proves little.
 #[derive(Debug)]
 pub(super) struct Repeats {
-    /// Removals that are still to be run, the next one last; each is the run of equal bytes of
-    /// which one byte is removed.
+    /// Removals that are still to be run, the next one last. Each is the range of a sequence of
+    /// equal bytes, one of which is removed.
     open: Vec<Range<usize>>,
     /// The best text after the next removal in `open`; empty if none is left.
     text: Vec<u8>,
-    /// Number of runs that were made.
+    /// Number of repeated runs that were made.
     done: u64,
 }
 
@@ -48,8 +49,8 @@ impl Repeats {
         }
     }
 
-    /// Returns the text to run next: the best text without one byte. An earlier test of it did not
-    /// fail, and is repeated here.
+    /// Returns the text to run next: the best text without one byte. An earlier test of this text
+    /// did not fail, and is repeated.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -61,9 +62,9 @@ impl Repeats {
 }
 
 impl Progress<'_> {
-    /// Begins to run again some removals of single bytes of which the claim says that they do not
-    /// fail. Returns false if there is nothing to run again: nothing is claimed, no removal is
-    /// proven, or the log is an older one, which has no such runs.
+    /// Begins to run again some of the texts without a single byte of the result, which do not
+    /// fail, as the claim says. Returns false if there is nothing to run again: nothing is claimed,
+    /// no removal is proven, or the log is an older one, which has no such runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         if self.repeated(0).is_none() {
             return false;
@@ -84,8 +85,8 @@ impl Progress<'_> {
     }
 
     /// Returns two numbers: how many of the `removals` are run again at the end, and how many times
-    /// each. Removals are those of single bytes, proven not to fail. `None` if nothing is claimed,
-    /// or in an older log, which has no such runs.
+    /// each. Removals are those of single bytes that are proven to make the failure go away. `None`
+    /// if nothing is claimed, or in an older log, which has no such runs.
     fn repeated(&self, removals: u64) -> Option<(u64, u64)> {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
         let least = self.least_confirmations.filter(|_| is_claimed)?;
@@ -94,8 +95,9 @@ impl Progress<'_> {
     }
 
     /// Returns how many runs have confirmed the result, and how many are needed: runs of the result
-    /// itself, and repeated runs without one of its bytes, by which the claim is shown. `proved`
-    /// says of how many single bytes the removal is proven not to fail, and how many there are.
+    /// itself, and repeated runs of the result without one of its bytes, which confirm the claim.
+    /// `proved` says for how many single bytes the removal is proven to make the failure go away,
+    /// and how many there are.
     pub(super) fn confirming(&self, proved: Proved) -> Runs {
         let repeated = self.repeats.as_ref().map_or(0, |repeats| repeats.done);
         let done = self.confirmed.tries + repeated;
@@ -124,11 +126,12 @@ impl Progress<'_> {
         !self.repeats.as_ref().is_some_and(open)
     }
 
-    /// Takes the outcome of a repeated run: the best without one byte, a removal that was proven
-    /// not to fail and is run again. If it is FAIL, the claim is refuted: the stage of proof tests
-    /// this removal once more, and a text that fails there becomes the result and is confirmed as
-    /// often as that of a flaky failure. If a budget was used up before, no removal is tested any
-    /// more; only missing confirmations of the result follow.
+    /// Takes the outcome of a repeated run: the best text (the smallest failing so far) without one
+    /// byte, which was proven not to fail and is run again. If it is FAIL, the claim is refuted:
+    /// the stage of proof tests this removal once more; if the text fails in this test, too, it
+    /// becomes the result and is confirmed as often as that of a flaky failure. If a budget was
+    /// used up before, no removal is tested any more; only missing confirmations of the result
+    /// follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
             return;

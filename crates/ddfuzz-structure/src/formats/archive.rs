@@ -45,7 +45,7 @@ const TAR_FIELDS: [(usize, usize); 15] = [
 ];
 
 /// Reads a zlib stream that takes the entire text: one part with the decompressed content. `None`
-/// if the text is no such stream.
+/// if the text is not such a stream.
 pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let content = Codec::Zlib.unpack(text, &mut reader.unpacked)?;
     let packed = reader.packed(Codec::Zlib, &content, text);
@@ -284,8 +284,8 @@ fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) 
 }
 
 /// Returns the tree nodes of the checksum, the compressed size and the size of a ZIP member from
-/// their 12 bytes `raw`. `data` is the group of nodes of the compressed bytes, `content` that of
-/// the decompressed ones.
+/// their 12 bytes `raw`. `data` and `content` are the labels (ids in the file's tree) of the groups
+/// of nodes of the compressed and of the decompressed bytes.
 fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Node; 3] {
     let number = |at: usize, meaning: Meaning| {
         reader.number(Encoding::Little(4), meaning, 0, &raw[at..at + 4])

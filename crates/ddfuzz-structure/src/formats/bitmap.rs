@@ -22,7 +22,7 @@ const ENTRY: usize = 16;
 /// Size, in bytes, of the header that precedes the directory of an icon.
 const FRONT: usize = 6;
 
-/// Number of bytes to a multiple of which the size of a row of pixels is padded.
+/// The size of a row of pixels is padded to a multiple of this number of bytes.
 const ALIGN: usize = 4;
 
 /// Maximum size, in bytes, of pixels that become indices of colors, one node for each pixel.
@@ -90,7 +90,7 @@ pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Reads from the DIB header how the rows of a picture are stored, whose pixels begin at offset
+/// Reads from the DIB header how the rows of a picture are stored; the pixels begin at offset
 /// `start`. `Some(None)` if the pixels are compressed, or not all rows are in the file; `None` if
 /// the file ends inside of the header.
 fn rows_of(reader: &mut Reader, text: &[u8], start: usize) -> Option<Option<Rows>> {

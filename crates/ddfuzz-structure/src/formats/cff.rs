@@ -199,7 +199,8 @@ fn entries(text: &[u8], place: Range<usize>) -> Option<Vec<Entry>> {
 
 impl Cff<'_> {
     /// Returns the tree nodes of all bytes after the four INDEX structures that follow the header:
-    /// the regions, and payloads (changeable bytes) between them. `None` if regions overlap.
+    /// the regions (byte ranges that offsets refer to), and payloads (changeable bytes) between
+    /// them. `None` if regions overlap.
     fn region_nodes(&mut self) -> Option<Vec<Node>> {
         let regions = std::mem::take(&mut self.regions);
         let starts: Vec<usize> = regions.keys().copied().chain([self.text.len()]).collect();
@@ -216,8 +217,7 @@ impl Cff<'_> {
 
     /// Makes the group of nodes of an INDEX: its header with the offsets, and a deletable part for
     /// each of its items, with the labels `labels` (ids in the file's tree) if these are given. If
-    /// `dictionaries`, the items are DICTs and are taken apart. `None` if the file has too many
-    /// parts.
+    /// `dictionaries`, the items are DICTs and are parsed. `None` if the file has too many parts.
     fn index_group(
         &mut self,
         reader: &mut Reader,
@@ -251,7 +251,7 @@ impl Cff<'_> {
 
     /// Returns the tree nodes of the DICT in the range `place`: a deletable part for each operator
     /// with its operands. If it is a Private DICT, `private` is its label (id in the file's tree)
-    /// and offset. A DICT that cannot be read becomes a payload.
+    /// and offset. A DICT that cannot be read becomes a payload (changeable bytes).
     fn dictionary(
         &mut self,
         reader: &mut Reader,
@@ -267,9 +267,9 @@ impl Cff<'_> {
         groups.map(Node::Group).collect()
     }
 
-    /// Makes the group of nodes of a DICT operator and its operands, and regions of the bytes to
-    /// which operands refer. The group is deleted together with such a region or, if there is none,
-    /// by itself.
+    /// Makes the group of nodes of a DICT operator and its operands, and regions (byte ranges that
+    /// offsets refer to) of the bytes to which operands refer. The group is deleted together with
+    /// such a region or, if there is none, by itself.
     fn entry(
         &mut self,
         reader: &mut Reader,
@@ -310,9 +310,9 @@ impl Cff<'_> {
     }
 
     /// Returns what the operands of the DICT operator `operator` state, such as an offset, in the
-    /// order of their `values`: `None` for one that stays as it is, an empty list if all do. Makes
-    /// regions of the bytes to which operands refer. `private`: label and start of the Private
-    /// DICT, in one.
+    /// order of their `values`: `None` for an operand that stays as it is, an empty list if all do.
+    /// Makes regions of the bytes to which operands refer. `private`: label (id in the file's tree)
+    /// and start of the Private DICT, if the operator is in a Private DICT.
     fn meanings(
         &mut self,
         reader: &mut Reader,
@@ -347,7 +347,7 @@ impl Cff<'_> {
     }
 
     /// Returns the meaning of an operand that is the string id `value`; `None` if the id is that of
-    /// a standard string, or of none in the file.
+    /// a standard string, or if the file has no string with this id.
     fn string(&self, value: usize) -> Option<Meaning> {
         let index = value.checked_sub(STANDARD_STRINGS as usize)?;
         self.strings.get(index).map(|label| Meaning::Index(*label))

@@ -13,10 +13,10 @@ pub const SIGNATURE: &[u8] = b"\xca\xfe\xba\xbe";
 /// Major version of the oldest class files. Files of other formats with the same magic bytes have
 /// smaller numbers at this place.
 const OLDEST: u64 = 45;
-/// Maximum number of constants of a class file that is taken apart: to write the index of a
-/// constant, all constants before it are counted.
+/// Maximum number of constants of a class file that is parsed: to write the index of a constant,
+/// all constants before it are counted.
 const MOST_CONSTANTS: u64 = 1 << 11;
-/// Maximum size, in bytes, of a class file that is taken apart.
+/// Maximum size, in bytes, of a class file that is parsed.
 const LARGEST: usize = 1 << 18;
 /// Tags of those constants that consist of two indices of other constants, such as `Methodref`.
 const PAIRS: [u8; 4] = [9, 10, 11, 12];
@@ -352,8 +352,8 @@ impl Class<'_> {
 
     /// Reads the attribute `Code` of a method at offset `at`: maximum numbers of stack values and
     /// locals, instructions, exception handlers, and attributes. Returns its tree nodes and the
-    /// offset after it; `None` if it is cut off or malformed. `around` is the group of nodes in
-    /// which it lies.
+    /// offset after it; `None` if it is cut off or malformed. `around` is the label (id in the
+    /// file's tree) of its group of nodes.
     fn code(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let size = Encoding::Big(4).read_at(self.text, at + 4)?;
         let start = at + 8;

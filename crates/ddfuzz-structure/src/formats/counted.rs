@@ -25,10 +25,11 @@ const FEWEST: usize = 4;
 /// text; a shorter one may be chance.
 const SINGLE: usize = 16;
 /// A style of strings fits a text only if the text has at least this many such strings for each
-/// misfit, that is, each number that looks like the size of a string but is followed by none.
+/// misfit, that is, each number that looks like the size of a string but is not followed by a
+/// string.
 const MISFITS: usize = 8;
 /// The strings of a text (each with its size in digits before it) that take less than three
-/// quarters of the text together are there by chance, unless at least this many of them follow each
+/// quarters of the text together count as chance, unless at least this many of them follow each
 /// other directly.
 const CHAIN: usize = 3;
 
@@ -78,8 +79,8 @@ impl Style {
 
     /// Reads the size that stands in front of a string. At offset `at` of `text` are the bytes that
     /// this style has before a size, then its digits. Returns the range of the digits, their value,
-    /// and the offset at which the string begins; `None` if no size of this style is there, or if
-    /// it has leading zeros.
+    /// and the offset at which the string begins; `None` if no size of this style begins at `at`,
+    /// or if it has leading zeros.
     fn number(self, text: &[u8], at: usize) -> Option<(Range<usize>, usize, usize)> {
         let from = at + self.before.len();
         text.get(at..)?.starts_with(self.before).then_some(())?;
@@ -106,8 +107,8 @@ impl Style {
     }
 
     /// Returns the tree nodes of `string` (a string with its size before it) in `text`: a number
-    /// for the size, which is computed anew whenever the file is put together; the bytes of the
-    /// string; and the separators.
+    /// for the size, which is computed anew whenever the file is written; the bytes of the string;
+    /// and the separators.
     fn nodes(self, reader: &mut Reader, text: &[u8], string: &Counted) -> Vec<Node> {
         let of = reader.label();
         let digits = &text[string.digits.clone()];
@@ -155,9 +156,10 @@ impl Style {
 
 /// The ranges of a text at which the size of a string may stand.
 struct NumberPlaces {
-    /// Runs of decimal digits that are directly followed by one of the separators [`AFTER`].
+    /// Sequences of decimal digits that are directly followed by one of the separators [`AFTER`].
     decimal: Vec<Range<usize>>,
-    /// Runs of hexadecimal digits at the beginnings of lines, where HTTP has the sizes of chunks.
+    /// Sequences of hexadecimal digits at the beginnings of lines, where HTTP has the sizes of
+    /// chunks.
     lines: Vec<Range<usize>>,
 }
 
@@ -271,7 +273,7 @@ fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
 
 /// Reads a decimal number that may state how many strings follow. It stands at the end of `text`,
 /// before the separator that this `style` has after a size. Returns the offset of the first digit,
-/// and the number; `None` if no number is there.
+/// and the number; `None` if there is no such number.
 fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     let digits = text.strip_suffix(style.after)?;
     let size = digits
@@ -388,8 +390,8 @@ fn whole(reader: &mut Reader, text: &[u8], read: ReadValue) -> Option<Vec<Node>>
     (size == text.len() && text.contains(&b':')).then_some(nodes)
 }
 
-/// Makes a value of `nodes`, which take `size` bytes in the file; always `Some`. Searches may
-/// replace a value that contains this one by it.
+/// Makes a value of `nodes`, which take `size` bytes in the file; always `Some`. Searches may put
+/// this value in place of a value that contains it.
 fn item(reader: &mut Reader, nodes: Vec<Node>, size: usize) -> Option<Value> {
     Some((vec![Group::item(reader.label(), nodes).into()], size))
 }

@@ -103,7 +103,7 @@ struct Section {
     symbols: Vec<Label>,
     /// Label (id in the file's tree) of an empty group of nodes before the first global symbol; its
     /// index is the number of local symbols, which the entry's field `sh_info` states. `None` if
-    /// the section is no symbol table.
+    /// the section is not a symbol table.
     first_global: Option<Label>,
 }
 
@@ -114,7 +114,7 @@ struct Elf<'a> {
 }
 
 /// Reads an ELF file of 32 or 64 bits and either byte order into the nodes of its tree; `None` if
-/// the text is none.
+/// the text is not such a file.
 pub fn elf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let layout = match text.get(4)? {
         1 => &NARROW,
@@ -153,8 +153,9 @@ impl Elf<'_> {
         self.object.is_free(&place).then_some((place, count))
     }
 
-    /// Makes regions of the section table and of the bytes of all sections; returns those numbers
-    /// of the file header that refer to the section table. Empty without a section table.
+    /// Makes regions (byte ranges that offsets refer to) of the section table and of the bytes of
+    /// all sections; returns those numbers of the file header that refer to the section table.
+    /// Empty without a section table.
     fn sections(&mut self, reader: &mut Reader) -> Vec<Stated> {
         let layout = self.layout;
         let table = self.table(layout.sections, layout.section_count, layout.section);
@@ -228,8 +229,8 @@ impl Elf<'_> {
     }
 
     /// Makes a part (a group of nodes that can be deleted) of the bytes of the section with the
-    /// index `index`, unless they overlap another region. Each string of a string table becomes a
-    /// part inside of it.
+    /// index `index`, unless they overlap another region (a byte range that offsets refer to). Each
+    /// string of a string table becomes a part inside of it.
     fn place_section(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let place = section.place.clone();
@@ -366,9 +367,9 @@ impl Elf<'_> {
         stated
     }
 
-    /// Makes regions of the segment table and of the bytes of segments that belong to no section;
-    /// returns those numbers of the file header that refer to the segment table. Empty without a
-    /// segment table.
+    /// Makes regions (byte ranges that offsets refer to) of the segment table and of the bytes of
+    /// segments that belong to no section; returns those numbers of the file header that refer to
+    /// the segment table. Empty without a segment table.
     fn segments(&mut self, reader: &mut Reader) -> Vec<Stated> {
         let layout = self.layout;
         let table = self.table(layout.segments, layout.segment_count, layout.segment);

@@ -80,7 +80,8 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 
 /// Returns the tree nodes of a table `name` whose header states `count` records, without the
 /// strings: each record that is in the text is a deletable part, and what follows the records is a
-/// payload. `None` if the text is shorter than the header, or the file has too many parts.
+/// payload (changeable bytes). `None` if the text is shorter than the header, or the file has too
+/// many parts.
 fn names_alone(reader: &mut Reader, text: &[u8], count: usize) -> Option<Vec<Node>> {
     let (head, size) = NAMES;
     let records = text.get(head..)?.chunks_exact(size).take(count);
@@ -216,10 +217,10 @@ fn ranges(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<V
 }
 
 /// Returns the tree nodes of what follows the length in a subtable of `cmap` in format 4: four
-/// lists with an item for each segment (last character, first character, distance from there to the
-/// first glyph, and an offset). The last character is a deletable part; the segment's items in the
-/// other lists are deleted together with it. `None` if the text ends before the lists do, or the
-/// file has too many parts.
+/// lists with an item for each segment (last character, first character, distance from a
+/// character's number to the index of its glyph, and an offset). The last character is a deletable
+/// part; the segment's items in the other lists are deleted together with it. `None` if the text
+/// ends before the lists do, or the file has too many parts.
 fn segments(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let word = |at: usize| {
         Some(usize::from(u16::from_be_bytes(

@@ -7,7 +7,7 @@ use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
 
 /// Returns `nodes` followed by a payload (changeable bytes) of the bytes of `text` from offset `at`
-/// on; without it, if there are no such bytes.
+/// on; without the payload, if there are no such bytes.
 pub fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     if at < text.len() {
         nodes.push(Node::payload(&text[at..]));

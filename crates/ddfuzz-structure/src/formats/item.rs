@@ -40,7 +40,7 @@ fn item_of(reader: &mut Reader, text: &[u8], read: ReadNodes) -> Option<Item> {
 }
 
 /// Reads ASN.1 DER: one item with a tag and a length that takes the entire text. `None` if the text
-/// is no such item.
+/// is not such an item.
 pub fn der(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = der_item(reader, text)?;
     (size == text.len() && size > 4).then_some(nodes)
@@ -96,7 +96,7 @@ fn raw(bytes: &[u8]) -> Vec<Node> {
 }
 
 /// Reads protobuf: fields, each with a number and a type. A field whose bytes can be read as a
-/// message becomes a message. `None` if the text has fewer than three parts, or bytes that are no
+/// message becomes a message. `None` if the text has fewer than three parts, or bytes that are not
 /// fields.
 pub fn protobuf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let nodes = message(reader, text)?;
@@ -170,8 +170,8 @@ fn count(nodes: &[Node]) -> usize {
     counts.sum()
 }
 
-/// Reads CBOR: one array or map that takes the entire text. `None` if the text is no such item, or
-/// has fewer than three parts.
+/// Reads CBOR: one array or map that takes the entire text. `None` if the text is not such an item,
+/// or has fewer than three parts.
 pub fn cbor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = item_of(reader, text, cbor_nodes)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)
@@ -280,8 +280,8 @@ fn items(
     Some((vec![head, Group::new(label, nodes).into()], at))
 }
 
-/// Reads MessagePack: one array or map that takes the entire text. `None` if the text is no such
-/// item, or has fewer than three parts.
+/// Reads MessagePack: one array or map that takes the entire text. `None` if the text is not such
+/// an item, or has fewer than three parts.
 pub fn message_pack(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = item_of(reader, text, message_pack_nodes)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)

@@ -12,16 +12,16 @@ use crate::reader::Reader;
 /// Bit of a lookup's flags which says that the index of a mark filtering set follows the offsets of
 /// its subtables.
 const HAS_FILTER: usize = 0x10;
-/// The lowest bit of a value format of GPOS by which a value record contains an offset.
+/// Lowest of the bits of a GPOS value format that say that a value record contains an offset.
 const VALUE_OFFSETS: usize = 0x10;
-/// Maximum number of glyphs in all ranges of a coverage table (a list of glyphs) that is taken
-/// apart, so that elements of other lists can be deleted together with its glyphs.
+/// Maximum number of glyphs in all ranges of a coverage table (a list of glyphs) that is divided,
+/// so that elements of other lists can be deleted together with its glyphs.
 const MOST_TIED: usize = 1 << 13;
 
 /// What is known while a subtable, and the tables to which it leads, are read: the values of its
 /// numbered variables; and for each *tie* (a number for lists whose elements belong to the glyphs
-/// of a coverage table) how the element of each glyph is deleted, together with the glyph, and its
-/// label (id in the file's tree).
+/// of a coverage table) how the list element of each glyph is deleted, and the label (id in the
+/// file's tree) of this element.
 #[derive(Default)]
 struct Scope {
     variables: [usize; 5],
@@ -32,14 +32,14 @@ struct Scope {
 /// subtable.
 struct Table {
     /// Offset in the layout table at which the table that is read begins; the offsets in it count
-    /// from there.
+    /// from this offset.
     start: usize,
     /// Label (id in the file's tree) of the group of nodes of the table.
     own: Label,
     /// Offset of the item that is read next.
     at: usize,
-    /// Says how a region to which an offset in the table leads is deleted: together with the table,
-    /// or together with the list element that contains the offset.
+    /// How a region to which an offset in the table leads is deleted: together with the table, or
+    /// together with the list element that contains the offset.
     with: Part,
     /// The lists whose counts were read so far: the number of the list, its number of elements, and
     /// the label (id in the file's tree) of the group of nodes of its elements.
@@ -55,8 +55,8 @@ enum Target {
     Coverage(u8),
 }
 
-/// State of reading a layout table of an OpenType font (GSUB, GPOS or GDEF): its regions, features
-/// and lookups.
+/// State of reading a layout table of an OpenType font (GSUB, GPOS or GDEF): its regions (byte
+/// ranges that offsets refer to), features and lookups.
 struct Layout<'a> {
     text: &'a [u8],
     glyphs: Option<&'a Glyphs>,
@@ -74,7 +74,8 @@ struct Layout<'a> {
 }
 
 /// Reads the table GSUB, if `substitutes`, or GPOS into the nodes of its tree. `None` if its list
-/// of scripts, features or lookups cannot be read, regions overlap, or the file has too many parts.
+/// of scripts, features or lookups cannot be read, regions (byte ranges that offsets refer to)
+/// overlap, or the file has too many parts.
 pub fn layout(
     reader: &mut Reader,
     text: &[u8],
@@ -105,7 +106,8 @@ pub fn layout(
 }
 
 /// Reads the table GDEF, which classifies glyphs (bases, ligatures, marks), into the nodes of its
-/// tree. `None` if it is cut off, regions overlap, or the file has too many parts.
+/// tree. `None` if it is cut off, regions (byte ranges that offsets refer to) overlap, or the file
+/// has too many parts.
 pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let root = reader.label();
     let mut layout = Layout::new(text, glyphs, false);
@@ -447,8 +449,8 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the size, in bytes, of the item `item` at offset `at`, if the bytes of such an item
-    /// stay as they are (so of any item other than an index, a count or an offset). If the item
-    /// sets a variable, stores its value in `scope`. `None` if the item cannot be read.
+    /// stay as they are (that is, of any item other than an index, a count or an offset). If the
+    /// item sets a variable, stores its value in `scope`. `None` if the item cannot be read.
     fn kept(&self, item: &Item, at: usize, scope: &mut Scope) -> Option<usize> {
         let value = |format: usize| 2 * format.count_ones() as usize;
         match item {

@@ -291,8 +291,8 @@ impl MachO<'_> {
     }
 
     /// Makes a region of a range of the file, whose offset and size stand one after the other at
-    /// offset `field` of the load command at offset `at`; adds both numbers to `stated`, those that
-    /// are computed anew.
+    /// offset `field` of the load command at offset `at`; adds both numbers to `stated`, the
+    /// numbers that are computed anew.
     fn range(&mut self, reader: &mut Reader, at: usize, field: usize, stated: &mut Vec<Stated>) {
         let number = |field: usize| Encoding::Little(4).read_at(self.object.text, at + field);
         let (Some(start), Some(size)) = (number(field), number(field + 4)) else {

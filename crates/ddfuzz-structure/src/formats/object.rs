@@ -22,11 +22,12 @@ pub struct Region {
 }
 
 /// What is known while an object file or program is read: its bytes, its byte order, and the
-/// regions and strings found so far.
+/// regions (byte ranges that offsets refer to) and strings found so far.
 pub struct Object<'a> {
     pub text: &'a [u8],
     pub big: bool,
-    /// Size of the file's header in bytes; all regions are after it.
+    /// Size of the file's header in bytes; all regions (byte ranges that offsets refer to) are
+    /// after it.
     pub head: usize,
     /// Label (id in the file's tree) of the group of nodes of the entire file; offsets count from
     /// its beginning.
@@ -157,7 +158,7 @@ impl<'a> Object<'a> {
 
     /// Returns the tree nodes of the string table in the range `place`: a deletable part for each
     /// string, which [`Object::name`] then finds. If the table has too many strings, or the file
-    /// too many parts, it becomes one payload.
+    /// too many parts, it becomes one payload (changeable bytes).
     pub fn strings(&mut self, reader: &mut Reader, place: Range<usize>) -> Vec<Node> {
         let bytes = &self.text[place.clone()];
         let count = bytes.iter().filter(|byte| **byte == 0).count();
@@ -177,8 +178,8 @@ impl<'a> Object<'a> {
 
     /// Finds the string that contains offset `name` of the file, in the string table `table`.
     /// Returns the label (id in the file's tree) of the string and the distance in bytes from its
-    /// beginning to `name`, which is not 0 if `name` is inside of a longer string. `None` if no
-    /// string is there.
+    /// beginning to `name`, which is not 0 if `name` is inside of a longer string. `None` if there
+    /// is no such string.
     pub fn name(&self, name: usize, table: &Range<usize>) -> Option<(Label, i64)> {
         let within = table.contains(&name);
         let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
@@ -186,8 +187,8 @@ impl<'a> Object<'a> {
     }
 
     /// Puts all regions in the range `place`, and the bytes between them, into one new region with
-    /// the label `label` (id in the file's tree). Does nothing if some region lies in the range
-    /// with a part of its bytes only.
+    /// the label `label` (id in the file's tree). Does nothing if a region lies only partly in the
+    /// range.
     pub fn enclose(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::new(label, Vec::new()));
     }
@@ -218,7 +219,8 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the tree nodes of the whole file: `head`, the nodes of its header, then the regions
-    /// and the bytes between them; `None` if two regions overlap.
+    /// (byte ranges that offsets refer to) and the bytes between them; `None` if two regions
+    /// overlap.
     pub fn nodes(self, mut head: Vec<Node>) -> Option<Vec<Node>> {
         let regions = self.regions.into_iter();
         let regions = regions.map(|(start, region)| (start..region.end, region.group.into()));

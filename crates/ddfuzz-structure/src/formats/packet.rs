@@ -116,7 +116,7 @@ fn ipv6(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
 
 /// Returns the tree nodes of `text`, the content of the IP packet with the label `ip` (id in the
 /// file's tree): UDP, TCP, ICMP or ICMPv6 by the number `protocol`, with lengths and checksums that
-/// are computed anew; else a payload.
+/// are computed anew; else a payload (changeable bytes).
 fn transport(reader: &mut Reader, text: &[u8], protocol: u8, ip: Label) -> Vec<Node> {
     let of = reader.label();
     let check = |reader: &Reader, sum: Sum, of: Label, at: usize| {

@@ -102,8 +102,8 @@ pub fn find_all<'a>(text: &'a [u8], sign: &'a [u8]) -> impl Iterator<Item = usiz
 }
 
 /// Reads the head of an object, `NUMBER GENERATION obj`, backwards from the word `obj` at offset
-/// `at`. Returns the offset at which the head begins, and the number of the object; `None` if it is
-/// no head.
+/// `at`. Returns the offset at which the head begins, and the number of the object; `None` if there
+/// is no such head.
 fn head(text: &[u8], at: usize) -> Option<(usize, u64)> {
     let digits = |end: usize| {
         let digits = text[..end].iter().rev();
@@ -179,7 +179,7 @@ fn objects(reader: &mut Reader, text: &[u8]) -> Vec<Object> {
 impl Pdf<'_> {
     /// Returns the integer that is the whole value of the object with the number `number`, as of an
     /// object that states the length of a stream; `None` if there is no such object, or its value
-    /// is no integer.
+    /// is not an integer.
     pub fn integer_of(&self, number: u64) -> Option<u64> {
         match self.object(number)?.value.as_ref()?.kind {
             Kind::Number(number) => Some(number),
@@ -227,8 +227,8 @@ impl Pdf<'_> {
 
     /// Finds the owner of each object: the dictionary entry or array element that is the only
     /// reference to the object, and with which the object is deleted. An object has no owner if
-    /// several references lead to it, or one in a trailer or in the object itself, or if its chain
-    /// of owners would be longer than [`LONGEST_CHAIN`].
+    /// several references lead to it, if one in a trailer or in the object itself does, or if its
+    /// chain of owners would be longer than [`LONGEST_CHAIN`].
     fn find_owners(&mut self) {
         // Item with a reference, and the object that it is in; `None` if there are several.
         let mut references: HashMap<u64, Option<(Label, u64)>> = HashMap::new();

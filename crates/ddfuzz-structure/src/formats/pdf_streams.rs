@@ -27,8 +27,8 @@ pub struct Stream {
     pub label: Label,
     /// The decompressed stream: its compression method, its content, how many bytes of the file the
     /// compressed data take, and the label (id in the file's tree) of the dictionary entry
-    /// `Filter`, without which the content would stand in the file as it is. `None` if the stream
-    /// is not compressed by a known method.
+    /// `Filter`; if this entry is deleted, the content is written uncompressed. `None` if the
+    /// stream is not compressed by a known method.
     packed: Option<(Codec, Vec<u8>, usize, Option<Label>)>,
     /// Objects in an object stream, each with the range, in the stream's content, of its number and
     /// offset in the list at the front; empty for other streams.
@@ -78,7 +78,7 @@ impl Stream {
     }
 
     /// Returns the offset at which the stream's bytes end: after `size` bytes if `endstream`
-    /// follows there, else before the end of line in front of the next `endstream`.
+    /// follows these, else before the end of line in front of the next `endstream`.
     pub fn end_with(&self, text: &[u8], size: usize) -> usize {
         let stated = self.data.start.saturating_add(size);
         let rest = text.get(stated..).unwrap_or_default();

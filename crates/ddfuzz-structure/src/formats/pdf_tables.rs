@@ -160,7 +160,7 @@ impl Section {
 
     /// Returns the tree nodes of this section of a PDF file (a `startxref` number, a trailer, or a
     /// cross-reference table). In them, offsets of objects and tables are computed anew whenever
-    /// the file is put together; a trailer and a table can each be deleted as a whole.
+    /// the file is written; a trailer and a table can each be deleted as a whole.
     pub fn nodes(&self, pdf: &Pdf<'_>, reader: &mut Reader) -> Vec<Node> {
         let text = pdf.text;
         match self {
@@ -205,7 +205,7 @@ impl Section {
 
 impl Pdf<'_> {
     /// Returns the meaning of a number whose value is `at`, the offset of the cross-reference table
-    /// or of the object that begins there; `None` if neither does.
+    /// or of the object that begins at this offset; `None` if neither does.
     fn table_at(&self, at: u64) -> Option<Meaning> {
         let tables = self.sections.iter().filter_map(|section| match section {
             Section::Table { place, label, .. } if place.start as u64 == at => Some(*label),

@@ -180,7 +180,7 @@ fn items(reader: &mut Reader, text: &[u8], at: usize, kind: Kind) -> Option<Valu
 }
 
 impl Value {
-    /// Returns the entry with the key `name`; `None` if there is none, or the value is no
+    /// Returns the entry with the key `name`; `None` if there is none, or the value is not a
     /// dictionary.
     pub fn entry(&self, text: &[u8], name: &[u8]) -> Option<&Item> {
         let is_it = |item: &&Item| text.get(item.key.clone()) == Some(name);
@@ -191,7 +191,7 @@ impl Value {
     }
 
     /// Returns the integer that is the value of the dictionary entry with the key `name`; `None` if
-    /// there is no such entry, or its value is no integer.
+    /// there is no such entry, or its value is not an integer.
     pub fn number(&self, text: &[u8], name: &[u8]) -> Option<u64> {
         match self.entry(text, name)?.value.kind {
             Kind::Number(number) => Some(number),

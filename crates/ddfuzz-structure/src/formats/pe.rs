@@ -272,12 +272,12 @@ impl Program<'_> {
         }
     }
 
-    /// Makes a region of the list of imported functions at the memory address `address`, and
-    /// regions of their names; returns the label (id in the file's tree) of the list. If `again` is
-    /// false, the list is the first one of a library: label and name of each of its entries are
-    /// appended to `functions`. If `again` is true, each entry is deleted together with the entry
-    /// at the same place of the first list. `None` if the list is empty, not in a section, or
-    /// overlaps another region.
+    /// Makes a region (a byte range that offsets refer to) of the list of imported functions at the
+    /// memory address `address`, and regions of their names; returns the label (id in the file's
+    /// tree) of the list. If `again` is false, the list is the first one of a library: label and
+    /// name of each of its entries are appended to `functions`. If `again` is true, each entry is
+    /// deleted together with the entry at the same place of the first list. `None` if the list is
+    /// empty, not in a section, or overlaps another region.
     fn functions(
         &mut self,
         reader: &mut Reader,
@@ -327,11 +327,11 @@ impl Program<'_> {
         Some(list)
     }
 
-    /// Makes a region of a string and of the `before` bytes in front of it, which begin at the
-    /// memory address `address`; returns the label (id in the file's tree) of the region. The
-    /// region is deleted together with the group of nodes `part`, if there is one. `None` if the
-    /// bytes are not in a section, the string is longer than [`LONGEST_NAME`], or the region would
-    /// overlap another one.
+    /// Makes a region (a byte range that offsets refer to) of a string and of the `before` bytes in
+    /// front of it, which begin at the memory address `address`; returns the label (id in the
+    /// file's tree) of the region. The region is deleted together with the group of nodes `part`,
+    /// if there is one. `None` if the bytes are not in a section, the string is longer than
+    /// [`LONGEST_NAME`], or the region would overlap another one.
     fn string(
         &mut self,
         reader: &mut Reader,

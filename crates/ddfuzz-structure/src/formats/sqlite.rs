@@ -33,7 +33,7 @@ const FRAGMENTS: usize = 7;
 /// page number of the right-most child follows at this offset.
 pub const LEAF: usize = 8;
 /// Size, in bytes, of the beginning of a freeblock: the offset of the next freeblock, and the size
-/// of this one.
+/// of this freeblock.
 const BLOCK: usize = 4;
 
 /// Kind of a b-tree page: of a table or of an index, leaf or interior.
@@ -361,8 +361,8 @@ impl<'a> Database<'a> {
     }
 
     /// Returns the tree nodes of the b-tree page with the number `page` and the content `bytes`:
-    /// header, cell pointers, free space, and cells; `None` if it is no b-tree page. Appends to
-    /// `children`, for each page to which this one refers, its number, how it is deleted, and
+    /// header, cell pointers, free space, and cells; `None` if it is not a b-tree page. Appends to
+    /// `children`, for each page to which this page refers, its number, how it is deleted, and
     /// whether it is an overflow page. `is_schema`: the page belongs to the schema table.
     fn tree_page(
         &mut self,
@@ -577,8 +577,8 @@ fn number_name(reader: &Reader, nodes: &mut Vec<Node>, name: &[u8], clauses: (La
     }
 }
 
-/// Returns the kind of the b-tree page whose header begins with `byte`; `None` if it is no b-tree
-/// page.
+/// Returns the kind of the b-tree page whose header begins with `byte`; `None` if it is not a
+/// b-tree page.
 pub fn kind(byte: u8) -> Option<Kind> {
     let (is_table, is_leaf) = match byte {
         2 => (false, false),

@@ -33,8 +33,8 @@ pub struct Cell {
 pub enum Record {
     /// A row of a table, with its rowid.
     Row(u64),
-    /// An entry of an index, with the rowid of its row; `None` if the entry does not end with an
-    /// integer.
+    /// An entry of an index, with the rowid of the table's row to which it leads; `None` if the
+    /// entry does not end with an integer.
     Entry(Option<u64>),
     /// A row of the schema table (`sqlite_schema`).
     Schema(SchemaRow),
@@ -236,9 +236,9 @@ pub fn local(usable: usize, size: usize, is_table: bool) -> usize {
 }
 
 /// Reads the columns of the record `payload`. Returns them and the size, in bytes, of the number at
-/// the front of the record (the size of the record's header). If `is_whole`, the columns must take
-/// the entire record, or the result is `None`. Otherwise `payload` may be the front of a record,
-/// and only the columns that are completely in it are returned.
+/// the front of the record, which states the size of the record's header. If `is_whole`, the
+/// columns must take the entire record, or the result is `None`. Otherwise `payload` may be the
+/// front of a record, and only the columns that are completely in it are returned.
 fn columns(payload: &[u8], is_whole: bool) -> Option<(Vec<Column<'_>>, usize)> {
     let (size, head) = Encoding::VarintBig.read(payload)?;
     let size = usize::try_from(size).ok()?;
@@ -310,10 +310,10 @@ pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
 }
 
 /// Returns the tree nodes of the record `payload`: the serial types of its `columns`, and their
-/// values, of which texts and blobs are payloads. `head` is the size of the number at the record's
-/// front. In a row of the schema table, `root` is the root page that the fourth column states, and
-/// `clauses` are the ranges of the SQL statement in the fifth column that become deletable parts,
-/// with their labels (ids in the file's tree).
+/// values, of which texts and blobs are payloads (changeable bytes). `head` is the size of the
+/// number at the record's front. In a row of the schema table, `root` is the root page that the
+/// fourth column states, and `clauses` are the ranges of the SQL statement in the fifth column that
+/// become deletable parts, with their labels (ids in the file's tree).
 fn record(
     database: &Database<'_>,
     reader: &mut Reader,

@@ -18,8 +18,8 @@ const LEAST: usize = 4;
 const SIZE: usize = 16;
 /// Maximum page size, in bytes, that SQLite allows.
 const LARGEST: usize = 1 << 16;
-/// Limit on the size of a database that is rewritten with larger pages to be taken apart: this many
-/// times the size of the original; a size of [`SMALL`] bytes is allowed in any case.
+/// Limit on the size of a database that is rewritten with larger pages before it is parsed: this
+/// many times the size of the original; a size of [`SMALL`] bytes is allowed in any case.
 const LARGER: usize = 4;
 /// When a database is rewritten with larger pages, so that each row is in one page, the result may
 /// always have up to this many bytes, however small the original is.
@@ -33,10 +33,10 @@ struct Entry {
 }
 
 /// Rewrites the database `text` without free pages, with each b-tree in as few pages as its rows or
-/// entries need, and returns it to be taken apart: its pages are so large that, if possible, no row
-/// needs overflow pages. Also returns a function that gives such a database, after deletions in it,
-/// pages of the size in `text`. `None` if a b-tree cannot be read, or if the database has
-/// pointer-map pages (auto-vacuum).
+/// entries need, and returns the new database, which is then parsed: its pages are so large that,
+/// if possible, no row needs overflow pages. Also returns a function that gives such a database,
+/// after deletions in it, pages of the size in `text`. `None` if a b-tree cannot be read, or if the
+/// database has pointer-map pages (auto-vacuum).
 pub fn compact(text: &[u8]) -> Option<(Vec<u8>, Write)> {
     let (size, usable) = page_sizes(text)?;
     let content = Content::of(text)?;

@@ -50,11 +50,12 @@ pub enum Item {
     /// As many pairs of GPOS value records as the product of the variables with the numbers 2 and
     /// 3; the value formats, which give the sizes of the two records, are the variables 0 and 1.
     Block,
-    /// An offset, of this many bytes, that leads to a table with this shape; 0 leads to none.
+    /// An offset, of this many bytes, that leads to a table with this shape; if it is 0, there is
+    /// no such table.
     Offset(usize, &'static Shape),
     /// An offset, of two bytes, that leads to a coverage table (a list of glyphs). The number is
-    /// its tie: elements of the list with the same number are deleted together with these glyphs; 0
-    /// ties none.
+    /// its tie: elements of the list with the same number are deleted together with these glyphs;
+    /// with 0, no list is tied to them.
     Coverage(u8),
     /// A lookup type of two bytes, and an offset of four bytes that leads to a subtable of this
     /// type.
@@ -290,7 +291,7 @@ static DEFINITIONS_AND_VARIATIONS: Shape = Shape::Plain(&[
     Offset(4, &UNKNOWN),
 ]);
 static GLYPH_SETS: Shape = Shape::Formats(&[&[Count(1, 0), List(1, 0, &[Offset(4, &UNKNOWN)])]]);
-/// The shape of a table that is not taken apart: its bytes, up to the beginning of the next table,
+/// The shape of a table that is not parsed: its bytes, up to the beginning of the next table,
 /// become a payload (changeable bytes).
 static UNKNOWN: Shape = Shape::Plain(&[]);
 

@@ -242,8 +242,9 @@ impl Tiff<'_> {
     }
 
     /// Returns the tree nodes of a directory entry with the label `part` (id in the file's tree).
-    /// If its values are elsewhere in the file, makes a region of them, which is deleted together
-    /// with the entry. `entries` are all entries of the directory.
+    /// If its values are elsewhere in the file, makes a region (a byte range that offsets refer to)
+    /// of them, which is deleted together with the entry. `entries` are all entries of the
+    /// directory.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
@@ -305,7 +306,8 @@ impl Tiff<'_> {
     /// Returns the tree nodes of the values of a directory entry that states offsets or sizes of
     /// strips or tiles, or offsets of directories; `None` for all other entries. What an offset
     /// leads to becomes a region. If the entry has several offsets, each of them is a deletable
-    /// part; its region and the size of that are deleted together with it.
+    /// part; the region to which it leads, and the stated size of this region, are deleted together
+    /// with it.
     fn values(
         &mut self,
         reader: &mut Reader,
@@ -364,7 +366,7 @@ impl Tiff<'_> {
     }
 
     /// Returns the method by which the strips and tiles of a picture are compressed, as an entry of
-    /// its directory states it; `None` if that is missing or of an unknown method.
+    /// its directory states it; `None` if there is no such entry, or the method is unknown.
     fn method(&self, entries: &[(Entry, Label)]) -> Option<Codec> {
         let mut entries = entries.iter();
         let (entry, _) = entries.find(|(entry, _)| entry.tag == COMPRESSION)?;

@@ -385,7 +385,7 @@ impl Module<'_> {
 type Item = (Vec<Node>, usize);
 
 /// Reads the function type at offset `at`: the types of parameters and of results, each after their
-/// count. Returns its nodes with the offset after it; `None` if no function type begins there, or
+/// count. Returns its nodes with the offset after it; `None` if no function type begins at `at`, or
 /// the text ends before it does.
 fn function_type(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     (*text.get(at)? == FUNCTION_TYPE).then_some(())?;

@@ -87,7 +87,7 @@ pub fn xz(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Returns the tree node of the number at offset `at`, which states `meaning`, and the offset after
-/// the number; `None` if no number can be read there.
+/// the number; `None` if no number can be read at this offset.
 fn number(
     reader: &Reader,
     text: &[u8],
