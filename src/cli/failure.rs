@@ -351,14 +351,20 @@ impl From<ExecError> for Failure {
             ),
         };
         let failure = Failure::new(exit, kind, &error).hint(hint);
+        // A name without a slash is looked for in PATH only.
         if let ExecError::Missing { path } = &error
             && path.components().count() == 1
-            && path.is_file()
         {
             let name = path.display();
-            return failure.path(path).hint(format!(
-                "to run the program in this directory, write ./{name}"
-            ));
+            return match path.is_file() {
+                true => failure.path(path).hint(format!(
+                    "to run the program in this directory, write ./{name}"
+                )),
+                false => failure.hint(format!(
+                    "no directory of PATH has it; a program elsewhere is named by its path, like \
+                     ./{name}"
+                )),
+            };
         }
         match program_of(&error) {
             Some(path) => failure.path(&path),

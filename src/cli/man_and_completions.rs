@@ -40,7 +40,7 @@ const SECTIONS: [(&str, &str); 4] = [
 #[derive(Serialize)]
 struct Written {
     directory: OsText,
-    files: Vec<String>,
+    files: Vec<OsText>,
 }
 
 pub fn run_man(args: ManArgs, output: &Output) -> Result<Exit, Failure> {
@@ -48,8 +48,11 @@ pub fn run_man(args: ManArgs, output: &Output) -> Result<Exit, Failure> {
     write_generated(&args.to, &pages, args.force)?;
     let directory = absolute(&args.to);
     let text = format!("{} man pages in {}", pages.len(), directory.display());
+    let files = pages
+        .iter()
+        .map(|(name, _)| OsText::from(&directory.join(name)));
+    let files = files.collect();
     let directory = OsText::from(&directory);
-    let files = pages.into_iter().map(|(name, _)| name).collect();
     output.result(&text, &Written { directory, files });
     Ok(Exit::Done)
 }

@@ -179,10 +179,17 @@ fn parse(typed: Vec<OsString>, line: &CommandLine) -> Result<ParsedCall, Failure
     let call = config::complete(words, root.clone(), command_line().command())?;
     let root = root.color(color(&call.words));
     Ok(ParsedCall {
-        matches: root.try_get_matches_from(&call.words),
+        matches: root.try_get_matches_from(&call.words).map_err(without_tip),
         call,
         hint,
     })
+}
+
+/// Removes from a usage error clap's tip to put a word that begins with `-` after `--`: the words
+/// there are the target's.
+fn without_tip(mut error: clap::Error) -> clap::Error {
+    error.remove(clap::error::ContextKind::Suggested);
+    error
 }
 
 /// Returns a hint for people how the call with this parsed command line can be continued after an
@@ -227,6 +234,7 @@ fn color(words: &[OsString]) -> ColorChoice {
     match (says("never"), says("always")) {
         (true, false) => ColorChoice::Never,
         (false, true) => ColorChoice::Always,
+        _ if std::env::var_os("TERM").is_some_and(|name| name == "dumb") => ColorChoice::Never,
         // By the terminal and NO_COLOR.
         _ => ColorChoice::Auto,
     }

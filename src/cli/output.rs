@@ -145,7 +145,9 @@ impl Output {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
-                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+                let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+                let is_refused = is_dumb || std::env::var_os("NO_COLOR").is_some();
+                std::io::stderr().is_terminal() && !is_refused
             }
         }
     }

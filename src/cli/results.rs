@@ -218,7 +218,7 @@ impl ResultArgs {
 
     /// Prints the names of the files in which inputs that can be read only once were saved. But if
     /// the command failed before it wrote a log, and the user did not interrupt it, removes these
-    /// files. `done`: the result of the command. `result`: the default name of its result file.
+    /// files, and the log if it is empty. `done`: the result of the command. `result`: the default name of its result file.
     pub fn keep_or_remove_saved<T>(
         &self,
         done: &Result<T, Failure>,
@@ -228,6 +228,12 @@ impl ResultArgs {
     ) {
         let failed = matches!(done, Err(failure) if failure.exit != Exit::Interrupted);
         let log = self.log_of(&self.result_of(result));
+        let is_empty =
+            std::fs::symlink_metadata(&log).is_ok_and(|it| it.is_file() && it.len() == 0);
+        if failed && is_empty {
+            // The disk was full when its first line was written: nothing can be continued by it.
+            drop(std::fs::remove_file(&log));
+        }
         let is_needed = !failed || log.exists() || CallFiles::beside(&log).has_logs();
         for InputFile { path, saved_from } in inputs {
             match saved_from {
@@ -471,7 +477,7 @@ fn holds_no_test(log: &Path) -> bool {
 }
 
 /// Suffix of the name of a log, after that of the result file.
-const LOG_ENDING: &str = ".log.jsonl";
+pub const LOG_ENDING: &str = ".log.jsonl";
 
 /// Suffix that is appended to the name of the log for the name of a temporary file: it holds the
 /// result until the minimization ends and prints it (`-o -`).

@@ -46,8 +46,8 @@ pub fn size(text: &str) -> Result<u64, String> {
     let factor: u64 = match unit {
         "" => 1,
         "K" | "k" => 1 << 10,
-        "M" => 1 << 20,
-        "G" => 1 << 30,
+        "M" | "m" => 1 << 20,
+        "G" | "g" => 1 << 30,
         _ => return Err("write a size in bytes, or with K, M or G, like 2G".to_owned()),
     };
     let number: u64 = number

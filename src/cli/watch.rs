@@ -25,7 +25,8 @@ const MAX_LEN: u64 = 256 << 20;
 /// Group and minimize the crash files of another fuzzer while it runs
 ///
 /// Directories of libFuzzer, cargo-fuzz, AFL++, honggfuzz and ddfuzz are recognised, and only
-/// their crash files are run; of any other directory all files are. The files are only read.
+/// their crash files are run; of any other directory all files are, except hidden ones. The files
+/// are only read.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz watch afl-out -- ./program @@\n  \
                   ddfuzz watch fuzz/artifacts/parse --until 'no new for 1h' -- ./parse\n  \

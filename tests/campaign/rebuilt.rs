@@ -87,6 +87,25 @@ fn a_resumed_campaign_checks_its_groups_with_the_new_build() {
 }
 
 #[test]
+fn a_bug_that_a_new_build_gives_another_key_is_no_new_one() {
+    let desk = Desk::new();
+    let words = "run --json --runs 60 --max-len 2000 --seed 3 -o out --resume -- ./program";
+    build(&desk, "program", CRASH, NO_CRASH);
+    desk.call(&words.replace("--resume ", "")).exits(1);
+    // More instructions before the crash: it is at another place of the program.
+    let longer = format!("*somewhere = 2; {CRASH}");
+    build(&desk, "program", &longer, NO_CRASH);
+    let moved = desk.call(words).exits(4).json();
+    assert_eq!(moved["groups"].as_array().unwrap().len(), 2, "{moved}");
+    assert_eq!(with_status(&moved, Some("same")), 1, "{moved}");
+    assert_eq!(moved["new_groups"], 0, "{moved}");
+    // The other bug is new.
+    build(&desk, "program", &longer, CRASH);
+    let other = desk.call(words).exits(1).json();
+    assert_eq!(other["new_groups"], 1, "{other}");
+}
+
+#[test]
 fn founders_that_do_not_crash_any_more_wait_until_they_do() {
     let desk = Desk::new();
     build(&desk, "program", CRASH, CRASH);

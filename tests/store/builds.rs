@@ -31,6 +31,7 @@ pub fn build(name: &str, seen: &str) -> Build {
         failing: Default::default(),
         unchecked: Default::default(),
         failing_results: Default::default(),
+        moved: Default::default(),
     }
 }
 

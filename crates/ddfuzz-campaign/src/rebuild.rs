@@ -100,6 +100,7 @@ impl ProgramWatch {
             failing: Default::default(),
             unchecked: Default::default(),
             failing_results: Default::default(),
+            moved: Default::default(),
         }
     }
 
@@ -244,7 +245,8 @@ pub struct BuildCheck<'a> {
 }
 
 /// Records the status of a checked `group` in the record of a `build`. If the group fails as
-/// before, also records the entry whose input has failed.
+/// before, also records the entry whose input has failed, and the major key of its crash if it is
+/// not that of the group.
 fn add_checked(build: &mut Build, group: CheckedGroup) {
     if let Some(of_kind) = build.failing.get_mut(&group.kind) {
         of_kind.remove(&group.major);
@@ -253,6 +255,10 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
         && let Some((minor, hash)) = entry_of_file(&group.file)
     {
         build.add_failing(group.kind, &group.major, &minor, &hash);
+        let now = group.now.as_ref().map(|now| &*now.major);
+        if let Some(now) = now.filter(|now| *now != group.major) {
+            build.add_moved(group.kind, &group.major, now);
+        }
     }
     let of_kind = build.groups.entry(group.kind).or_default();
     of_kind.insert(group.major, group.status);
@@ -305,7 +311,7 @@ impl BuildCheck<'_> {
 
     /// Returns the last build of the program that the output directory records; `None` if it
     /// records no build.
-    fn recorded(&self) -> Option<Build> {
+    pub(crate) fn recorded(&self) -> Option<Build> {
         self.builds()?.pop()
     }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_store::report::{EndedBy, GroupView};
-use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store};
+use ddfuzz_store::{Build, EntryId, Kind, KnownGroups, Reader, Store};
 
 /// Least time between two lines of `stats.jsonl`. While no finding is stored, also the least time
 /// between two saves of the checkpoint.
@@ -200,6 +200,18 @@ impl<'a> CampaignSession<'a> {
             .is_muted(Kind::Crash, major, self.settings.known)
     }
 
+    /// Returns a function that tells whether a group of crashes, given by its major key (12 hex
+    /// digits), does not count as new, although the output directory did not have it before: the
+    /// user has muted it, or another group's inputs crash with this key since the program was
+    /// rebuilt.
+    fn known(&self) -> impl Fn(&str) -> bool {
+        let build = self.build_check().recorded();
+        move |major| {
+            let moved = |build: &Build| build.has_moved(Kind::Crash, major);
+            build.as_ref().is_some_and(moved) || self.is_muted(major)
+        }
+    }
+
     /// Shows the group of an entry (stored failing input) to the user as a new group.
     pub(crate) fn show_new(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         if let Some(view) = GroupView::of(&self.reader(), id)? {
@@ -245,11 +257,12 @@ impl<'a> CampaignSession<'a> {
     /// ddfuzz has reported. `fuzzed` is the fuzzing time so far.
     pub(crate) fn count_new(&mut self, campaign: &CampaignState<'_>, fuzzed: Duration) {
         let checkpoint = &campaign.checkpoint;
+        let is_known = self.known();
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
-        let new = seen.filter(|(major, _)| {
-            !checkpoint.known_before.contains(*major) && !self.is_muted(major)
-        });
+        let new =
+            seen.filter(|(major, _)| !checkpoint.known_before.contains(*major) && !is_known(major));
         let new = new.count() as u64;
+        drop(is_known);
         self.new_groups.update(new, fuzzed);
     }
 
@@ -272,13 +285,14 @@ impl<'a> CampaignSession<'a> {
         (ended_by, until): (EndedBy, Option<Until>),
     ) -> Result<Summary, CampaignError> {
         let checkpoint = &campaign.checkpoint;
+        let is_known = self.known();
         Ok(Summary {
             runs: checkpoint.next - checkpoint.count_start,
             runs_of_campaign: checkpoint.next,
             runs_of_call: 0,
             fuzzed,
-            new_groups: campaign.new_groups(|major| self.is_muted(&major.short()))?,
-            known_crashes: checkpoint.known_crashes(|major| self.is_muted(major)),
+            new_groups: campaign.new_groups(|major| is_known(&major.short()))?,
+            known_crashes: checkpoint.known_crashes(&is_known),
             crashes: checkpoint.total(Kind::Crash),
             hung: checkpoint.total(Kind::Hang),
             interrupted: self.interrupted(),

@@ -399,6 +399,11 @@ pub struct Build {
     /// results failed as before when the groups were checked with this build.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub failing_results: BTreeSet<String>,
+    /// Major keys that crashes of groups have with this build, where the build has given them
+    /// another key than the group's: by kind, then by the major key of this build's crash, the
+    /// group's major key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub moved: BTreeMap<Kind, BTreeMap<String, String>>,
 }
 
 impl Build {
@@ -428,6 +433,19 @@ impl Build {
         !is_shown && entry.build() != Some(&self.blake3)
     }
 
+    /// Records that the crash of the group `major` has the major key `now` with this build.
+    pub fn add_moved(&mut self, kind: Kind, major: &str, now: &str) {
+        let of_kind = self.moved.entry(kind).or_default();
+        of_kind.insert(now.to_owned(), major.to_owned());
+    }
+
+    /// Returns whether a crash with the major key `now` was seen with this build when the inputs of
+    /// a group with another major key were checked: it is that group's bug.
+    pub fn has_moved(&self, kind: Kind, now: &str) -> bool {
+        let of_kind = self.moved.get(&kind);
+        of_kind.is_some_and(|keys| keys.contains_key(now))
+    }
+
     /// Records that a group is to be checked once more with this build.
     pub fn add_unchecked(&mut self, kind: Kind, major: &str) {
         let of_kind = self.unchecked.entry(kind).or_default();
@@ -440,8 +458,8 @@ impl Build {
         of_kind.is_some_and(|all| all.contains(major))
     }
 
-    /// Merges another record of the same build into this one. The unchecked groups and failing
-    /// results of both records stay. If both have a status of a group, the status that comes last
+    /// Merges another record of the same build into this one. The unchecked groups, failing results
+    /// and moved keys of both records stay. If both have a status of a group, the status that comes last
     /// in [`Status`] stays (nearer to failing as before); if both name a failing entry of a group,
     /// the entry whose name sorts first stays.
     fn join(&mut self, other: Build) {
@@ -456,6 +474,13 @@ impl Build {
             self.unchecked.entry(kind).or_default().extend(groups);
         }
         self.failing_results.extend(other.failing_results);
+        for (kind, keys) in other.moved {
+            let own = self.moved.entry(kind).or_default();
+            for (now, major) in keys {
+                let held = own.entry(now).or_insert_with(|| major.clone());
+                *held = major.min(held.clone());
+            }
+        }
         for (kind, groups) in other.groups {
             let own = self.groups.entry(kind).or_default();
             for (major, status) in groups {

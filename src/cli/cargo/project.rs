@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use crate::cli::cargo::build::{cargo, choose_toolchain, no_cargo};
-use crate::cli::results::recorded_path;
+use crate::cli::results::{LOG_ENDING, recorded_path};
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::TargetRecord;
 use crate::files::{OsText, atomic, folder, regular};
@@ -221,8 +221,8 @@ pub fn list(args: ListArgs, output: &Output) -> Result<Exit, Failure> {
         let groups = count_groups(&place, name);
         FuzzTarget {
             name: name.clone(),
-            corpus: count_files(&project.corpus(name)),
-            artifacts: count_files(&project.artifacts(name)),
+            corpus: count_inputs(&project.corpus(name)),
+            artifacts: count_inputs(&project.artifacts(name)),
             out: groups.and_then(|_| recorded_path(&place)),
             groups,
         }
@@ -263,10 +263,18 @@ fn count_groups(out: &Path, name: &str) -> Option<u64> {
     Some(groups.len() as u64)
 }
 
-fn count_files(dir: &Path) -> u64 {
+/// Counts the inputs in a folder of the project: its files, except results and logs of `min` beside
+/// the files that were minimized. 0 if there is no such folder.
+fn count_inputs(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-    files.count() as u64
+    let inputs = entries.filter(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let mut endings = [".min", LOG_ENDING].into_iter();
+        let minimized = endings.find_map(|ending| name.strip_suffix(ending));
+        let is_of_min = minimized.is_some_and(|name| dir.join(name).exists());
+        !is_of_min && entry.file_type().is_ok_and(|kind| kind.is_file())
+    });
+    inputs.count() as u64
 }
 
 /// Create a cargo-fuzz project for this crate (cargo fuzz init)

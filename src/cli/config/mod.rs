@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command};
+use clap::{Arg, ArgMatches, Args, Command};
 use nix::unistd::{Uid, User};
 
 use crate::cli::Failure;
@@ -83,10 +83,18 @@ struct Typed {
 impl Typed {
     fn read(words: Vec<OsString>, root: &Command) -> Typed {
         let mut flags = Vec::new();
-        let mut options = Vec::new();
-        long_names(root, &mut flags, &mut options);
+        flag_names(root, &mut flags);
         let end = words.iter().position(|word| word == "--");
         let end = end.unwrap_or(words.len());
+        // Another command's option may have the form of a flag that this one switches off:
+        // `--no-sandbox` of `revisit`.
+        let called = words[..end].iter().fold(root, |command, word| {
+            command.find_subcommand(word).unwrap_or(command)
+        });
+        let is_option = |word: &OsString| {
+            let mut names = called.get_arguments().filter_map(Arg::get_long);
+            names.any(|name| *word == format!("--{name}").as_str())
+        };
         let mut typed = Typed {
             words: Vec::new(),
             taken_back: Vec::new(),
@@ -95,13 +103,7 @@ impl Typed {
             let name = word.to_str().filter(|_| at < end).and_then(off);
             let known = |name: &str| flags.iter().any(|flag| flag == name);
             match name.filter(|name| known(name)).map(str::to_owned) {
-                Some(name)
-                    if !options
-                        .iter()
-                        .any(|one| word == format!("--{one}").as_str()) =>
-                {
-                    typed.taken_back.push((name, word));
-                }
+                Some(name) if !is_option(&word) => typed.taken_back.push((name, word)),
                 _ => typed.words.push(word),
             }
         }
@@ -220,7 +222,7 @@ fn reads_directory(names: &[&str], leaf: &ArgMatches) -> bool {
 /// else `None`.
 fn off(word: &str) -> Option<&str> {
     let name = word.strip_prefix("--")?;
-    name.strip_prefix("no-").or(name.strip_suffix("=false"))
+    name.strip_suffix("=false").or(name.strip_prefix("no-"))
 }
 
 /// Returns true if one of the words before `--` may switch a flag off: its form is `--no-NAME` or
@@ -239,20 +241,13 @@ pub fn has_settings_file(matches: &ArgMatches) -> Result<bool, Failure> {
     Ok(path(leaf)?.is_some())
 }
 
-/// Appends the long names of all options of a command and its subcommands to `options`. The names
-/// of those that are flags (take no value) are also appended to `flags`.
-fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<String>) {
-    for arg in command.get_arguments() {
-        let Some(name) = arg.get_long() else {
-            continue;
-        };
-        options.push(name.to_owned());
-        if is_flag(arg) {
-            flags.push(name.to_owned());
-        }
-    }
+/// Appends the long names of all flags (options without a value) of a command and its subcommands
+/// to `flags`.
+fn flag_names(command: &Command, flags: &mut Vec<String>) {
+    let own = command.get_arguments().filter(|arg| is_flag(arg));
+    flags.extend(own.filter_map(Arg::get_long).map(str::to_owned));
     for below in command.get_subcommands() {
-        long_names(below, flags, options);
+        flag_names(below, flags);
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{RevisitArgs, StudySandbox};
 use crate::campaign::study::list::{List, Skipped, installed};
 use crate::campaign::study::{
-    RunEnvironment, Selection, StudyPlan, StudyRequest, StudySettings, Utility,
+    RunEnvironment, Selection, SkipReason, StudyPlan, StudyRequest, StudySettings, Utility,
 };
 use crate::campaign::{DEFAULT_MAX_LEN, Deadline, Variants};
 use crate::cli::run::workers;
@@ -304,6 +304,38 @@ fn kernel() -> String {
     release.unwrap_or_default().trim().to_owned()
 }
 
+/// A utility (system program) in the JSON result of `--dry-run`.
+#[derive(serde::Serialize)]
+struct PlannedUtility<'a> {
+    utility: &'a str,
+    package: Option<&'a str>,
+    version: Option<&'a str>,
+    /// Ways in which the utility would be called; empty if the list of utilities does not say how.
+    channels: Vec<String>,
+    /// Label that a study gives a utility that it does not run; null if it would run it.
+    label: Option<&'a str>,
+    /// Why the study would not run the utility; null if it would, or if the label says all.
+    note: Option<String>,
+}
+
+impl PlannedUtility<'_> {
+    fn of(utility: &Utility) -> PlannedUtility<'_> {
+        let unlisted = utility
+            .invocations
+            .is_empty()
+            .then_some(&SkipReason::NoInvocation);
+        let reason = utility.skip_reason.as_ref().or(unlisted);
+        PlannedUtility {
+            utility: &utility.name,
+            package: utility.package.as_deref(),
+            version: utility.version.as_deref(),
+            channels: utility.invocations.iter().map(|it| it.name()).collect(),
+            label: reason.map(SkipReason::label),
+            note: reason.and_then(SkipReason::note),
+        }
+    }
+}
+
 /// Prints the utilities (system programs) that a study would run and how it would run each, or why
 /// it would skip it (`--dry-run`). Returns the exit code.
 pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
@@ -324,11 +356,10 @@ pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
         };
         text.push_str(&format!("{}{of}: {how}\n", utility.name));
     }
-    let names: Vec<&str> = planned
-        .utilities
-        .iter()
-        .map(|it| it.name.as_str())
-        .collect();
-    output.result(text.trim_end(), &serde_json::json!({ "utilities": names }));
+    let utilities: Vec<_> = planned.utilities.iter().map(PlannedUtility::of).collect();
+    output.result(
+        text.trim_end(),
+        &serde_json::json!({ "utilities": utilities }),
+    );
     Exit::Done
 }
