@@ -92,6 +92,11 @@ fn targets_are_listed_from_anywhere_in_the_project() {
     project(&desk);
     std::fs::create_dir_all(desk.file("fuzz/corpus/parse")).unwrap();
     desk.write("fuzz/corpus/parse/a", "a");
+    std::fs::create_dir_all(desk.file("fuzz/artifacts/parse")).unwrap();
+    // A crash file and what `min` writes beside it.
+    for ending in ["", ".min", ".min.log.jsonl"] {
+        desk.write(&format!("fuzz/artifacts/parse/crash-1{ending}"), "a");
+    }
     std::fs::create_dir_all(desk.file("src/deep")).unwrap();
     for below in [".", "fuzz", "src/deep"] {
         let said = said(&desk, "list --json", |command| {
@@ -100,6 +105,7 @@ fn targets_are_listed_from_anywhere_in_the_project() {
         let listed = said.exits(0).json();
         assert_eq!(listed["targets"][0]["name"], "parse", "{listed}");
         assert_eq!(listed["targets"][0]["corpus"], 1, "{listed}");
+        assert_eq!(listed["targets"][0]["artifacts"], 1, "{listed}");
         assert!(listed["targets"][0]["groups"].is_null(), "{listed}");
     }
 }

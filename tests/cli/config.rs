@@ -78,9 +78,11 @@ fn a_campaign_by_settings_is_that_of_the_same_words() {
 #[test]
 fn the_command_line_comes_first() {
     let desk = desk(&format!(
-        "{RUN}log-inputs = true\nresume = true\nout = \"of-file\"\n"
+        "{RUN}log-inputs = true\nresume = true\nout = \"of-file\"\nsandbox = true\n\
+         no-auto-dict = true\n"
     ));
-    let said = desk.call("run -v --runs 16 --no-resume --log-inputs=false -q -o mine -- cat");
+    let words = "--no-resume --log-inputs=false --no-sandbox --no-auto-dict=false";
+    let said = desk.call(&format!("run -v --runs 16 {words} -q -o mine -- cat"));
     let said = said.exits(0);
     assert!(
         said.err.contains("adds --max-len=500 --seed=5\n"),

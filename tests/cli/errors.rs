@@ -36,6 +36,8 @@ fn a_program_that_cannot_be_run_is_named() {
             let error = error(&desk, &format!("{command} -- {program}"), 3);
             assert_eq!(error["kind"], "program-missing");
             assert!(error["message"].as_str().unwrap().contains(program));
+            let is_named = program.contains('/');
+            assert_eq!(error["path"].is_null(), !is_named, "{error}");
         }
         for program in ["./text", "/"] {
             let error = error(&desk, &format!("{command} -- {program}"), 3);

@@ -1,5 +1,7 @@
 //! What is run, and what is refused.
 
+use serde_json::Value;
+
 use crate::lab::Lab;
 
 #[test]
@@ -54,5 +56,10 @@ fn a_study_of_nothing_but_what_cannot_be_run_is_refused() {
     let why = "no utility can be run: nowhere (missing), reboot (denied: ";
     assert!(said.err.contains(why), "{said:?}");
     assert!(!lab.desk.file("ddfuzz-out").exists(), "nothing was begun");
-    lab.revisit("nowhere --dry-run").exits(0);
+    let planned = lab
+        .revisit("zap nowhere --channel stdin --dry-run --json")
+        .exits(0)
+        .json();
+    let labels = [&planned["utilities"][0], &planned["utilities"][1]].map(|it| &it["label"]);
+    assert_eq!(labels, [&Value::Null, &"missing".into()], "{planned}");
 }
