@@ -320,11 +320,7 @@ struct PlannedUtility<'a> {
 
 impl PlannedUtility<'_> {
     fn of(utility: &Utility) -> PlannedUtility<'_> {
-        let unlisted = utility
-            .invocations
-            .is_empty()
-            .then_some(&SkipReason::NoInvocation);
-        let reason = utility.skip_reason.as_ref().or(unlisted);
+        let reason = utility.skip_reason.as_ref();
         PlannedUtility {
             utility: &utility.name,
             package: utility.package.as_deref(),
