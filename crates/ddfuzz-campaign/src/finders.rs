@@ -144,8 +144,9 @@ impl Finders {
         Ok(finders)
     }
 
-    /// Returns which failures in the directory of `reader` count as found on the target of the
-    /// campaign `id`. `all` are the campaigns of this directory.
+    /// Returns which failures in the directory of `reader` were found on the target of the campaign
+    /// `id`: by this campaign, or by another one on the same target. `all` are the campaigns of this
+    /// directory.
     pub(crate) fn of_campaign(
         reader: &Reader,
         all: &CampaignFile,

@@ -174,8 +174,9 @@ impl Repository {
         output(self.git().args(["rev-parse", "--verify", &revision])).map(line)
     }
 
-    /// Returns the paths of the folders without files in all imported directories. Each version
-    /// gets these folders, because a build may need them, although git stores no empty folders.
+    /// Returns the paths of the folders that contain no files in at least one of the imported
+    /// directories. They are created in each version, because a build may need them, although git
+    /// stores no empty folders.
     pub fn empty_folders(&self) -> BTreeSet<Vec<u8>> {
         self.lock_empty_folders().clone()
     }

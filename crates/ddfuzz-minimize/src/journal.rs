@@ -99,8 +99,8 @@ impl Journal {
         &self.start
     }
 
-    /// Takes out the lines after the first that the log already had when it was resumed, with their
-    /// line numbers. A second call returns none.
+    /// Takes out the lines that the log already had when it was resumed, except its first line, each
+    /// with its line number. A second call returns none.
     pub(super) fn take_past(&mut self) -> Vec<(u64, Line)> {
         std::mem::take(&mut self.past)
     }

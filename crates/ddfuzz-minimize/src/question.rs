@@ -179,8 +179,7 @@ pub(super) trait Answerer {
         left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError>;
 
-    /// Sets the time limit of all runs that are asked from now on to the one learned from the
-    /// input.
+    /// Makes all later runs use the time limit that was learned from the input.
     fn limit_time(&mut self, learned: TimeLimit);
 
     /// Makes the crash record of a slip (a crash of another bug) that has none. Returns `None` if

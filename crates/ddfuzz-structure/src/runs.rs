@@ -28,8 +28,8 @@ pub enum RunForm {
     /// successive numbers) begins with that row, the text is the run's first number, its length,
     /// and these bytes; otherwise it is empty.
     Head(usize, Arc<[u8]>),
-    /// First number and length of all runs (sequences of successive numbers) in one place, between
-    /// `front` and `back`.
+    /// The file lists all runs (sequences of successive numbers) in one place, as pairs of a run's
+    /// first number and its length, after the bytes `front` and before the bytes `back`.
     List {
         /// Bytes that the list of runs (sequences of successive numbers) has before the first run.
         front: Arc<[u8]>,

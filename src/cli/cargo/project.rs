@@ -281,7 +281,7 @@ fn count_inputs(dir: &Path) -> u64 {
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  cargo ddfuzz init --fuzz-target parse")]
 pub struct InitArgs {
-    /// Name of the first fuzz target
+    /// Name of the fuzz target of the new project
     #[arg(long, value_name = "NAME", default_value = "fuzz_target_1")]
     fuzz_target: String,
 }

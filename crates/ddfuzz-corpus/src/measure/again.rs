@@ -177,7 +177,7 @@ fn run_one_by_one(
 /// Runs the inputs of `order` by several worker threads, each of which takes a range of successive
 /// inputs at a time, and calls `each` with results as runs end. `look` is called ten times a
 /// second, to show the progress. Returns true if all were run, and false if the user stopped the
-/// cleanup before.
+/// cleanup early.
 pub(super) fn run_in_order(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,

@@ -258,7 +258,8 @@ fn remove(path: &Path) -> Result<(), LogError> {
 /// File name of the stored result of trimming, in the folder of each trimmed file.
 const NAME: &str = "trimmed.json";
 
-/// The stored result of trimming a file, which is written after all other files of its folder.
+/// The stored result of trimming a file. The record is written after all other files of the folder
+/// that belongs to the trimmed file.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
     /// Hash of all that the result of trimming depends on, as computed by [`asked`]: file, required

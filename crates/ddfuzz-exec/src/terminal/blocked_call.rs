@@ -20,7 +20,7 @@ enum WaitsFor {
     InputOrTime,
     /// The thread waits for input on files.
     Input,
-    /// The thread waits for something else, such as the end of another process.
+    /// The thread waits for something other than input or time, such as the end of another process.
     Other,
 }
 

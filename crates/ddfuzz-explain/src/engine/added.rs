@@ -142,8 +142,8 @@ impl Added {
 /// A place in memory with its size in bytes, named by the way in which an instruction addresses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    /// The place begins so many bytes (the first number) after the address in a register, which
-    /// does not point to the stack frame; the second number is its size in bytes.
+    /// The place is at an offset (first number, in bytes) from the address in a register that does
+    /// not point to the stack frame; the second number is its size in bytes.
     Behind(i64, usize),
     /// The place is at this fixed address; the second number is its size in bytes.
     At(u64, usize),

@@ -88,8 +88,9 @@ fn writes_of(it: &Written) -> Vec<(Bound, Range<u64>)> {
     }
 }
 
-/// Returns the first part of the write `it` that has crossed the bounds of its variable; `None` if
-/// all parts have stayed inside, or if that is not known.
+/// Returns where the write `it` has crossed the bounds of the variable that it is meant for, by the
+/// first of its parts ([`writes_of`]) that has; `None` if all have stayed inside, or if that is not
+/// known.
 fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
     let object = |at| graph.containing(at).map(|it| it.0);
     writes_of(it).into_iter().find_map(|(bound, written)| {

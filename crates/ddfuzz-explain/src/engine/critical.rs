@@ -17,8 +17,9 @@ const ROUND_OF_TESTS: usize = 60;
 /// Largest number of runs of the failing input in which conditions are tested: from each of these
 /// runs, forks are made that decide one condition the other way.
 const ROUNDS: usize = 5;
-/// Largest number of jumps that, when they go the other way, keep the run from ending in time.
-/// After so many, the search for conditions ends, because each such run costs a whole time limit.
+/// Number of conditional jumps after which the search for critical conditions ends, if the run
+/// exceeds its time limit when any one of them goes the other way: each such run costs a whole time
+/// limit.
 const HANGING: usize = 8;
 
 /// A condition of the failing run that averts the failure when it is decided the other way, found

@@ -63,8 +63,8 @@ pub(crate) struct Telling {
 pub(crate) struct OtherInputs<'a> {
     /// The inputs; the first one is the passing input.
     pub all: &'a [SimilarInput],
-    /// Number of inputs, from the first one, for which the executed statements are recorded; the
-    /// other inputs are only for the most telling mutants.
+    /// Number of inputs, from the first one, for which the executed statements are recorded. The
+    /// other inputs are run only with the mutants that are best after these.
     pub first: usize,
     /// The pattern that the output of failing runs matches; `None` where they fail otherwise.
     pub wrong: Option<&'a Regex>,

@@ -24,7 +24,8 @@ pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 
 /// that the search left open; and confirm both sides in fresh processes, three times or as often as
 /// the log's first line says. A budget of time ends each of these steps, but for one run of each
 /// side ([`Options::budget_time`]). Each run is a line of the log. Lines that the journal already
-/// has are used as answers first. If they end because of a smaller budget, the search continues.
+/// has are used as answers first. If an earlier call with a smaller budget wrote these lines and
+/// ended there, the search continues after them.
 /// `on_side` is called with each new text of a side after its `reduce` line is synced, and with
 /// both sides once after a resume. [`Options::on_reduce`] is not called.
 ///

@@ -486,7 +486,7 @@ fn runtime_of(frame: &Frame) -> Option<&str> {
 }
 
 /// File extensions by which source files are recognized. Other files are never shown, because a
-/// target could name any file.
+/// target's output could name any file of the user.
 const ENDINGS: [&str; 36] = [
     "c", "cc", "cpp", "cxx", "c++", "cu", "h", "hh", "hpp", "hxx", "h++", "inc", "inl", "ipp",
     "tcc", "y", "l", "rl", "s", "asm", "rs", "go", "zig", "d", "swift", "m", "mm", "f", "f90",

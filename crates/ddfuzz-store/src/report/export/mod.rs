@@ -178,9 +178,10 @@ struct Need {
     /// Texts, such as names of sanitizer functions, at least one of which is in the program's file
     /// if it was compiled with the flag.
     texts: Vec<&'static [u8]>,
-    /// Whether finding one of `texts` does not suffice: the program's file must also contain the
-    /// name of a type, as checks of UndefinedBehaviorSanitizer (UBSan) store it. Runtimes of other
-    /// sanitizers contain UBSan's functions, too, but no such name.
+    /// Whether one of `texts` in the program's file is not enough to tell that it was compiled with
+    /// the flag: the file must also contain the name of a type, as checks of
+    /// UndefinedBehaviorSanitizer (UBSan) store it. Runtimes of other sanitizers contain UBSan's
+    /// functions, too, but no such name.
     checked: bool,
     /// The compiler flag without which the program cannot show the crash, such as
     /// `-fsanitize=address`.

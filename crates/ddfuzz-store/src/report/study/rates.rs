@@ -224,7 +224,7 @@ pub struct Published {
     pub year: u16,
     /// Operating system whose utilities the published study tested.
     pub system: &'static str,
-    /// The failure rate as the study published it, in percent.
+    /// Percentage of the tested utilities that failed, as the published study states it.
     pub rate: &'static str,
     /// What the published study counted as a failure: `crash` or `crash or hang`.
     pub failures: &'static str,
