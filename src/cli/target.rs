@@ -479,8 +479,7 @@ fn terminal_size(text: &str) -> Result<(u16, u16), String> {
 
 impl ChannelArgs {
     /// Sets the input channel of `target` (terminal, named file, two files) by the options. `way`
-    /// is the value of `--exec`. Fails if this way of execution does not support a terminal, or if
-    /// the arguments of `target` have too few `@@`.
+    /// is the value of `--exec`. Fails if that does not support a terminal, or `@@` are missing.
     pub fn apply(&self, target: &mut Target, way: Option<Way>) -> Result<(), Failure> {
         if let Some((rows, columns)) = self.terminal {
             let ending = self.ending.clone().unwrap_or(Base64(Vec::new()));
@@ -622,9 +621,8 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
 
 /// Returns the target on which the groups of an output directory are run again: the one that the
 /// command line names. Settings that the command line does not give, such as environment variables,
-/// come from the latest target in `campaigns` whose program has the same file name. If there is
-/// none of this name, all but the limits come from the latest target, since a new build may have
-/// another name.
+/// come from the latest target in `campaigns` whose program has the same file name. Without one,
+/// all but the limits come from the latest target, since a new build may have another name.
 pub fn rerun_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
     let named = asked.target()?;
     let is_of = |record: &&Target| match (&record.program, &named.program) {

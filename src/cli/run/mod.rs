@@ -290,9 +290,8 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Chooses the input generator, which for a resumed campaign depends on its settings
-    /// `recorded`, and prints the warnings about the target. Fails if an option does not fit the
-    /// generator.
+    /// Chooses the input generator (of a resumed campaign by its settings `recorded`), and prints
+    /// the warnings about the target. Fails if an option does not fit the generator.
     fn settle(
         &self,
         started: &mut Started,
@@ -442,9 +441,8 @@ impl RunArgs {
         recorded_target(&self.out, &self.target)
     }
 
-    /// Returns the target that the command line names. With `--resume`, limits that the command
-    /// line does not give are those of the campaign in the output directory, if it is on the same
-    /// target.
+    /// Returns the target that the command line names. With `--resume`, limits that are not given
+    /// are those of the campaign in the output directory, if that is on the same target.
     pub(in crate::cli) fn named_target(&self) -> Result<Target, Failure> {
         let mut named = self.target.target()?;
         let reader = self.resume.then(|| Reader::open(&self.out).ok()).flatten();

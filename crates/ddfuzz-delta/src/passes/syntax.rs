@@ -91,8 +91,7 @@ const PREDICTED_OF_SLOW: usize = 1 << 16;
 /// current best text.
 pub(super) struct SyntaxPredictor {
     grammar: Arc<dyn Grammar>,
-    /// Number of syntax errors of the current best text; `usize::MAX` if it is too large to count
-    /// them.
+    /// Syntax errors of the current best text; `usize::MAX` if it is too large to count them.
     errors: usize,
     /// Maximum size, in bytes, of texts whose syntax errors are counted.
     largest: usize,
@@ -101,8 +100,7 @@ pub(super) struct SyntaxPredictor {
 }
 
 impl SyntaxPredictor {
-    /// Makes a predictor for the best text of `work`, which has `errors` syntax errors; the
-    /// predictor is idle if the text is too large to count them.
+    /// Makes a predictor for the best text of `work`, with `errors` syntax errors; idle if large.
     fn new(grammar: Arc<dyn Grammar>, errors: usize, work: &CurrentBest) -> SyntaxPredictor {
         let largest = match work.extra_tests() {
             ExtraTests::Few => PREDICTED_OF_SLOW,
@@ -121,9 +119,8 @@ impl SyntaxPredictor {
         }
     }
 
-    /// Returns true if `text` is not to be run: it has more syntax errors than the current best
-    /// text, so it will hardly fail. False for each [`VERIFIED`]th such text, which tests the
-    /// prediction.
+    /// Returns true if `text` is not to be run: it has more syntax errors than the best text, so it
+    /// will hardly fail. False for each [`VERIFIED`]th such text, which tests the prediction.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
         let is_known = self.errors < usize::MAX && text.len() <= self.largest;
         if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {

@@ -74,8 +74,7 @@ struct Layout<'a> {
 }
 
 /// Reads the table GSUB, if `substitutes`, or GPOS into the nodes of its tree. `None` if its list
-/// of scripts, features or lookups cannot be read, regions (byte ranges that offsets refer to)
-/// overlap, or the file has too many parts.
+/// of scripts, features or lookups cannot be read, regions overlap, or the file has too many parts.
 pub fn layout(
     reader: &mut Reader,
     text: &[u8],
@@ -106,8 +105,7 @@ pub fn layout(
 }
 
 /// Reads the table GDEF, which classifies glyphs (bases, ligatures, marks), into the nodes of its
-/// tree. `None` if it is cut off, regions (byte ranges that offsets refer to) overlap, or the file
-/// has too many parts.
+/// tree. `None` if it is cut off, regions overlap, or the file has too many parts.
 pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let root = reader.label();
     let mut layout = Layout::new(text, glyphs, false);
