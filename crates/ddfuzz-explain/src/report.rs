@@ -32,6 +32,8 @@ pub struct Explanation {
     /// A write of the failing run that begins in one variable and reaches into another, and without
     /// which the run does not fail so; null where none is known.
     pub overrun: Option<OverrunRecord>,
+    /// The bad access that AddressSanitizer reports; null where it reports none.
+    pub access: Option<AccessRecord>,
     /// A call of `free` without which the failing run does not fail, and up to three of the calls
     /// that led to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
@@ -348,6 +350,45 @@ pub struct OverrunRecord {
     /// Whether the passing run executes the statement and stays within the bounds of such a variable
     /// there; or, if that is not known, whether the failing run does so at another time.
     pub is_unusual: bool,
+}
+
+/// A bad access that AddressSanitizer reports, and the object to which it belongs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AccessRecord {
+    /// The kind of error, as AddressSanitizer names it: `heap-buffer-overflow`, `double-free`.
+    pub kind: String,
+    /// The statement that makes the access, and up to three of the calls that led to it, innermost
+    /// first.
+    pub place: Vec<FrameRecord>,
+    /// Whether the access writes.
+    pub writes: bool,
+    /// Number of bytes that are accessed; 0 where a block is freed.
+    pub bytes: u64,
+    /// Name of the accessed memory, as C would write it; null where no variable leads there.
+    pub name: Option<String>,
+    /// Number of the accessed element, from 0, if the object has several; it may be one that the
+    /// object does not have. Null where it has none, or where that is not known.
+    pub element: Option<i64>,
+    /// Number of elements that the object has; 1 for an object without.
+    pub elements: u64,
+    /// Name of the variable with the number `element`; null where none is known.
+    pub index: Option<String>,
+    /// Where the object is: `heap`, `stack` or `global`; null where no object is known.
+    pub region: Option<String>,
+    /// Size of the object in bytes: of a heap block, or of a variable.
+    pub object_bytes: u64,
+    /// Number of bytes from the beginning of the object to the access.
+    pub distance: i64,
+    /// The call by which a heap block was allocated, and up to three of those that led to it,
+    /// innermost first; empty for other objects.
+    pub allocated: Vec<FrameRecord>,
+}
+
+impl AccessRecord {
+    /// Returns true if the access is one of a heap block that was freed before, or frees it again.
+    pub fn is_of_freed(&self) -> bool {
+        self.kind == "heap-use-after-free" || self.kind == "double-free"
+    }
 }
 
 impl OverflowRecord {

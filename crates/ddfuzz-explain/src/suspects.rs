@@ -243,7 +243,9 @@ impl Suspects {
             self.add(&value.written, "frees what is read later");
         }
         // What is freed a second time.
-        if let Some(value) = it.origin.as_ref().filter(|_| it.crash.ended == ABORTED) {
+        let is_again =
+            it.access.as_ref().is_some_and(|it| it.bytes == 0) || it.crash.ended == ABORTED;
+        if let Some(value) = it.origin.as_ref().filter(|_| is_again) {
             self.add_likely(&value.written, of_value(value));
         }
         self.add(&it.used_late, "uses what was freed");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ddfuzz_triage::memory::Memory;
-use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SymbolKind};
 
 use super::instructions::{ARGUMENTS, Executed, Value};
 use super::process::Process;
@@ -98,7 +98,8 @@ impl LibraryCall {
     /// [`LibraryCall::Other`] for functions that are not known.
     fn of(name: &str) -> LibraryCall {
         let plain = name.trim_end_matches("_chk");
-        match plain.strip_prefix("__").unwrap_or(plain) {
+        let plain = plain.strip_prefix("__").unwrap_or(plain);
+        match plain.strip_prefix("asan_").unwrap_or(plain) {
             "memcpy" | "memmove" | "mempcpy" => LibraryCall::Copy,
             "strcpy" | "stpcpy" | "strncpy" => LibraryCall::CopyText,
             "memset" => LibraryCall::Fill,
@@ -106,6 +107,8 @@ impl LibraryCall {
             "malloc" | "_Znwm" | "_Znam" => LibraryCall::Allocate,
             name if HARMLESS.contains(&name) => LibraryCall::Nothing,
             // `std::ostream` and its operators.
+            // They write to the shadow memory only.
+            _ if plain.starts_with("asan_") => LibraryCall::Nothing,
             name if name.starts_with("_ZNSo") || name.starts_with("_ZStls") => LibraryCall::Nothing,
             _ => LibraryCall::Other,
         }
@@ -152,12 +155,17 @@ impl LibraryCall {
 /// unknown). The key is the address, in the program's file, of the word that holds the function's
 /// address at run time (its entry in the global offset table).
 #[derive(Default)]
-pub struct Imports(HashMap<u64, (LibraryCall, usize)>);
+pub struct Imports {
+    imported: HashMap<u64, (LibraryCall, usize)>,
+    /// The functions of a runtime that is linked into the program, by their addresses in its file.
+    linked: HashMap<u64, (LibraryCall, usize)>,
+}
 
 impl Imports {
     /// Reads the imported functions of an ELF file; `prototypes` gives the number of declared
-    /// parameters by name.
-    pub fn of(image: &[u8], prototypes: &HashMap<String, usize>) -> Imports {
+    /// parameters by name. With `is_linked`, AddressSanitizer's runtime may be part of the file,
+    /// with functions that stand for those of the C library.
+    pub fn of(image: &[u8], prototypes: &HashMap<String, usize>, is_linked: bool) -> Imports {
         let Ok(file) = object::File::parse(image) else {
             return Imports::default();
         };
@@ -172,7 +180,18 @@ impl Imports {
             let parameters = prototypes.get(name).copied().unwrap_or(0);
             Some((slot, (LibraryCall::of(name), parameters)))
         });
-        Imports(named.collect())
+        let own = file.symbols().chain(file.dynamic_symbols());
+        let own = own.filter(|it| is_linked && it.is_definition() && it.kind() == SymbolKind::Text);
+        let linked = own.filter_map(|it| {
+            let name = it.name().ok()?;
+            let parameters = prototypes.get(name).copied().unwrap_or(0);
+            let call = LibraryCall::of(name);
+            (call != LibraryCall::Other).then_some((it.address(), (call, parameters)))
+        });
+        Imports {
+            imported: named.collect(),
+            linked: linked.collect(),
+        }
     }
 
     /// Returns the library's function that the call instruction `call` enters, and the number of
@@ -186,7 +205,10 @@ impl Imports {
         process: &mut Process,
         bias: u64,
     ) -> (LibraryCall, usize) {
-        let known = |slot: u64| self.0.get(&slot.wrapping_sub(bias)).copied();
+        if let Some(found) = self.linked.get(&entered.wrapping_sub(bias)) {
+            return *found;
+        }
+        let known = |slot: u64| self.imported.get(&slot.wrapping_sub(bias)).copied();
         // By the word itself, or by code of the linker that jumps there.
         if let Some((slot, _)) = call.read()
             && let Some(found) = known(slot)

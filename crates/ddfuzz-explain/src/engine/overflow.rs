@@ -9,7 +9,6 @@ use ddfuzz_triage::memory::{Maps, Memory};
 use super::heap::{Damaged, damaged, heap_blocks, is_size, says_used};
 use super::instructions::Value;
 use super::origin::History;
-use super::prepared::library_symbol;
 use super::process::Stop;
 use super::run::{Next, Pace, Run};
 use super::writer::{LastWrite, Watched, watch};
@@ -144,6 +143,10 @@ impl Engine {
     /// # Errors
     /// When the run cannot be made.
     pub(crate) fn beyond(&mut self, history: &History) -> Result<Option<Beyond>, EngineError> {
+        // A block that AddressSanitizer has reported is known already.
+        if self.has_asan {
+            return Ok(None);
+        }
         let Some((recorded, last)) = history.moments.first() else {
             return Ok(None);
         };
@@ -177,6 +180,25 @@ impl Engine {
         }))
     }
 
+    /// Returns the last allocation in the failing run of the heap block with the addresses `block`;
+    /// `None` where it was not seen.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub(super) fn allocation(
+        &mut self,
+        block: &std::ops::Range<u64>,
+    ) -> Result<Option<Allocated>, EngineError> {
+        let Some(run) = self.at_entry(Side::Failing)? else {
+            return Ok(None);
+        };
+        let damaged = Damaged {
+            block: block.start,
+            word: block.end.next_multiple_of(8),
+        };
+        Ok(self.followed(run, damaged)?.allocated)
+    }
+
     /// Starts the failing run and sets a watchpoint on `damaged.word`, the size field of the
     /// allocator that this run overwrites. `None` where the address of the program's first
     /// instruction is not known.
@@ -198,7 +220,7 @@ impl Engine {
     /// not seen is missing in the result. `ended` is an earlier run that has crashed, in whose
     /// process the allocating functions are looked up.
     fn followed(&mut self, ended: Run, damaged: Damaged) -> Result<Followed, EngineError> {
-        let address = |name: &&str| library_symbol(&ended.process, name);
+        let address = |name: &&str| self.runtime_symbol(&ended.process, name);
         let allocators: Vec<u64> = ALLOCATORS.iter().filter_map(address).collect();
         drop(ended);
         let mut known = Followed::default();

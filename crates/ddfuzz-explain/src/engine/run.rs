@@ -209,7 +209,10 @@ impl Engine {
         let maps = Maps::of(process.pid);
         self.modules.map(&maps);
         let own = symbol_in(&self.program, "malloc");
-        self.malloc = own.map(|address| address.wrapping_add(self.bias));
+        self.malloc = match self.has_asan {
+            true => self.runtime_symbol(process, "malloc"),
+            false => own.map(|address| address.wrapping_add(self.bias)),
+        };
         for mapping in maps.iter().filter(|mapping| mapping.executable) {
             let code = process.bytes(
                 mapping.start,
@@ -376,6 +379,10 @@ impl Engine {
                 self.keys.insert(key, crash.clone());
                 crash
             }
+        };
+        let crash = match self.has_asan && signal == libc::SIGABRT {
+            true => self.with_report(process, crash),
+            false => crash,
         };
         Ok(Next::Ended(Box::new(Ending {
             ended: Ended::Signal(signal),
