@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::crossing::{is_array, parts_at};
-use crate::graph::{Graph, LeafKind, Place};
+use crate::graph::{Graph, Leaf, LeafKind, Place, Target};
 use crate::types::{Shape, TypeId, Types};
 
 /// Memory that a bad access has reached, as the program would name it.
@@ -22,12 +22,12 @@ pub(crate) struct Accessed {
 
 /// Returns how the program names the memory at `address`, which was accessed by the address of the
 /// object at `object`, in the state `graph`; `None` where no variable and no pointer leads to the
-/// object.
+/// object. `used` are the places with the values from which the address was computed.
 pub(crate) fn accessed(
     graph: &Graph,
     types: &Types,
-    object: &Range<u64>,
-    address: u64,
+    (object, address): (&Range<u64>, u64),
+    used: &[Place],
 ) -> Option<Accessed> {
     let distance = address.wrapping_sub(object.start) as i64;
     if let Some((id, 0)) = graph.containing(object.start) {
@@ -35,10 +35,13 @@ pub(crate) fn accessed(
         let name = |path: &str| graph.name(id, path);
         return Some(within(types, it.of, object, distance, &name));
     }
-    // No pointer is followed to a freed block.
-    let (id, leaf, of) = graph.objects.iter().enumerate().find_map(|(id, it)| {
+    // No pointer is followed to a freed block: one that was used has led there.
+    let (id, leaf, of) = used.iter().find_map(|place| {
+        let (id, offset) = at(graph, *place)?;
+        let it = &graph.objects[id];
         let mut pointers = it.pointers().map(|(_, leaf)| leaf);
-        let leaf = pointers.find(|leaf| it.address(leaf) == object.start)?;
+        let is_it = |leaf: &&Leaf| leaf.offset == offset && it.address(leaf) == object.start;
+        let leaf = pointers.find(is_it)?;
         match leaf.kind {
             LeafKind::Pointer(of) => Some((id, leaf, of)),
             _ => None,
@@ -104,16 +107,22 @@ fn within(
     }
 }
 
-/// Returns the name of the variable at `address`, or in the register with the number `address` if
-/// `is_register`, that is an integer with the value `value`; `None` where there is none.
-pub(crate) fn integer_at(graph: &Graph, types: &Types, place: Place, value: i64) -> Option<String> {
-    let (id, offset) = match place {
-        Place::Memory(address) => graph.containing(address)?,
+/// Returns the object at `place` in the state `graph`, with the offset of the place in it; `None`
+/// where there is none.
+fn at(graph: &Graph, place: Place) -> Option<Target> {
+    match place {
+        Place::Memory(address) => graph.containing(address),
         Place::Register(_) => {
             let mut objects = graph.objects.iter();
-            (objects.position(|it| it.place == place)?, 0)
+            Some((objects.position(|it| it.place == place)?, 0))
         }
-    };
+    }
+}
+
+/// Returns the name of the variable at `place` that is an integer with the value `value`; `None`
+/// where there is none.
+pub(crate) fn integer_at(graph: &Graph, types: &Types, place: Place, value: i64) -> Option<String> {
+    let (id, offset) = at(graph, place)?;
     let object = &graph.objects[id];
     let mut leaves = object.leaves.iter();
     let leaf = leaves.find(|it| it.offset == offset && it.kind == LeafKind::Scalar)?;

@@ -389,6 +389,12 @@ impl AccessRecord {
     pub fn is_of_freed(&self) -> bool {
         self.kind == "heap-use-after-free" || self.kind == "double-free"
     }
+
+    /// Returns true if the access is outside of a local or global variable, beside which it lies.
+    pub fn is_beside_variable(&self) -> bool {
+        let is_outside = self.distance < 0 || self.distance as u64 + self.bytes > self.object_bytes;
+        is_outside && self.region.as_deref().is_some_and(|it| it != "heap")
+    }
 }
 
 impl OverflowRecord {

@@ -9,8 +9,8 @@ use crate::dwarf::is_library_file;
 use crate::failing_facts::CHOOSES_PLACE;
 use crate::links::is_in_buffer;
 use crate::report::{
-    Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, OverrunRecord,
-    SuspectRecord, WriterRecord,
+    AccessRecord, Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord,
+    OverrunRecord, SuspectRecord, WriterRecord,
 };
 
 /// Maximum number of statements in the list of those at which to look first. Statements at which a
@@ -171,6 +171,24 @@ impl Suspects {
         match it.is_averted && it.is_unusual {
             true => self.add_tested(&it.place, &why),
             false => self.add(&it.place, &why),
+        }
+    }
+
+    /// Adds to the suspects the statement that AddressSanitizer reports to write outside of a
+    /// variable, or to read there. What is written has room that does not depend on the run.
+    fn add_access(&mut self, it: &AccessRecord) {
+        let Some(variable) = it.name.as_ref().filter(|_| it.is_beside_variable()) else {
+            return;
+        };
+        match it.writes {
+            true => self.add(
+                &it.place,
+                &format!("writes outside of its variable, at {variable}"),
+            ),
+            false => self.add_likely(
+                &it.place,
+                &format!("reads outside of its variable, at {variable}"),
+            ),
         }
     }
 
@@ -431,6 +449,9 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     if let Some(overrun) = &it.overrun {
         all.add_overrun(overrun);
     }
+    if let Some(access) = it.access.as_ref().filter(|it| it.writes) {
+        all.add_access(access);
+    }
     all.add_out_of_range(it);
     let is_place = |odd: &&SuspectRecord| odd.why == CHOOSES_PLACE;
     let (tested, rest): (Vec<&SuspectRecord>, Vec<&SuspectRecord>) =
@@ -445,6 +466,9 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
         all.add_before(&odd.place, (&odd.why, odd.tested), |_| false);
     }
     all.add_values(it);
+    if let Some(access) = it.access.as_ref().filter(|it| !it.writes) {
+        all.add_access(access);
+    }
     all.bring_tested_forward();
     all.add_earlier(it);
     // The run fails without them as well, as far as is known.

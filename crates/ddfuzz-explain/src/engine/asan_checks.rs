@@ -171,7 +171,7 @@ impl Listing<'_> {
 }
 
 /// Returns the addresses of the instructions of a function's code that were added for
-/// AddressSanitizer, but for the calls of its runtime. `reports` tells whether the function at an
+/// AddressSanitizer, with the calls that report a bad access. `reports` tells whether the function at an
 /// address reports a bad access.
 fn added(all: &[Instruction], reports: impl Fn(u64) -> bool) -> HashSet<u64> {
     let at = all.iter().enumerate().map(|(index, it)| (it.ip(), index));
@@ -181,13 +181,16 @@ fn added(all: &[Instruction], reports: impl Fn(u64) -> bool) -> HashSet<u64> {
     };
     let mut found: HashSet<usize> = HashSet::new();
     for (index, it) in all.iter().enumerate() {
-        if is_condition(it)
-            && listing
-                .sides(index)
-                .iter()
-                .any(|it| listing.is_reporting(it, &reports))
+        let sides = match is_condition(it) {
+            true => listing.sides(index),
+            false => Default::default(),
+        };
+        for side in sides
+            .into_iter()
+            .filter(|it| listing.is_reporting(it, &reports))
         {
             found.insert(index);
+            found.extend(side);
         }
         if !names_shadow(it) {
             continue;
@@ -277,7 +280,7 @@ mod tests {
             &[0x48, 0x8b, 0x10],                      // mov rdx, [rax]
             &[0xc3],                                  // ret
         ]);
-        assert_eq!(found, [3, 4, 5, 6, 7, 8]);
+        assert_eq!(found, [3, 4, 5, 6, 7, 8, 9]);
     }
 
     #[test]
@@ -296,6 +299,6 @@ mod tests {
             &[0x7c, 0xf4],                      // jl back to the access
             &report(0x1d),                      // call
         ]);
-        assert_eq!(found, [0, 1, 2, 3, 4, 7, 8, 9, 10]);
+        assert_eq!(found, [0, 1, 2, 3, 4, 7, 8, 9, 10, 11]);
     }
 }

@@ -56,22 +56,23 @@ impl Engine {
             true => if_supported(self.allocation(&object.range))?,
             false => None,
         };
-        let graph = if_supported(self.last_graph(failing).map(Some))?.flatten();
-        let named = graph
-            .as_ref()
-            .and_then(|graph| accessed(graph, &self.info.types, &object.range, reported.address));
-        let element = named.as_ref().and_then(|it| it.element);
-        let index = match (element, graph, history.and_then(|it| it.moments.first())) {
-            (Some(element), Some(graph), Some((recorded, _))) => {
-                self.index_in(recorded, &graph, element)
-            }
-            _ => None,
-        };
-        Ok(BadAccess {
-            accessed: named,
-            index,
+        let mut found = BadAccess {
             allocated,
-        })
+            ..BadAccess::default()
+        };
+        let Some(graph) = if_supported(self.last_graph(failing).map(Some))?.flatten() else {
+            return Ok(found);
+        };
+        let recorded = history.and_then(|it| it.moments.first());
+        let used = recorded.map_or_else(Vec::new, |it| self.address_values(&it.0));
+        let types = &self.info.types;
+        found.accessed = accessed(&graph, types, (&object.range, reported.address), &used);
+        let element = found.accessed.as_ref().and_then(|it| it.element);
+        found.index = element.and_then(|element| {
+            let mut used = used.iter();
+            used.find_map(|place| integer_at(&graph, types, *place, element))
+        });
+        Ok(found)
     }
 
     /// Returns the memory graph at the last point of a failing run; `None` where it has no point.
@@ -84,28 +85,20 @@ impl Engine {
         Ok(Some(self.capture(&mut run)?.graph))
     }
 
-    /// Returns the name of a variable, in the state `graph`, from which the address was computed
-    /// that the last recorded instruction passes on as a bad one, and which has the number
-    /// `element`; `None` where there is none.
-    fn index_in(&self, recorded: &Recorded, graph: &Graph, element: i64) -> Option<String> {
-        let last = recorded.executed.len().checked_sub(1)?;
-        let (mut rest, mut looked) = (vec![(last, Value::Register(ARGUMENTS[0]))], 0);
-        while let Some((at, value)) = rest.pop().filter(|_| looked < VALUES) {
-            looked += 1;
-            let name = |place| integer_at(graph, &self.info.types, place, element);
-            let in_register = match value {
-                Value::Register(number) => name(Place::Register(number as u16)),
-                _ => None,
-            };
-            if let Some(found) = in_register {
-                return Some(found);
+    /// Returns the places (registers and memory) with the values from which the address was computed
+    /// that the last recorded instruction passes on as a bad one, the latest ones first.
+    fn address_values(&self, recorded: &Recorded) -> Vec<Place> {
+        let mut found = Vec::new();
+        let Some(last) = recorded.executed.len().checked_sub(1) else {
+            return found;
+        };
+        let mut rest = vec![(last, Value::Register(ARGUMENTS[0]))];
+        while let Some((at, value)) = rest.pop().filter(|_| found.len() < VALUES) {
+            if let Value::Register(number) = value {
+                found.push(Place::Register(number as u16));
             }
             match recorded.source(at, value) {
-                Some(Source::Read { address, .. }) => {
-                    if let Some(found) = name(Place::Memory(address)) {
-                        return Some(found);
-                    }
-                }
+                Some(Source::Read { address, .. }) => found.push(Place::Memory(address)),
                 Some(Source::Computed(by)) if !recorded.executed[by].is_library_call() => {
                     let terms = recorded.executed[by].terms().into_iter();
                     rest.extend(terms.map(|value| (by, value)));
@@ -113,6 +106,6 @@ impl Engine {
                 _ => {}
             }
         }
-        None
+        found
     }
 }

@@ -138,6 +138,8 @@ impl Engine {
             found.extend(self.same_types(function, code, is_executed));
             conditions.extend(code.conditions());
         }
+        // AddressSanitizer does not see that a part of an element is behind the end.
+        found.retain(|it| !self.has_asan || !it.moves_within_element());
         found.extend(self.additions(&functions));
         let places = found.iter().map(|it| it.patch.begins()).collect();
         if let Some(profile) = self.profile(stand, places, conditions.into_iter())? {
