@@ -194,7 +194,9 @@ impl Suspects {
 
     /// Adds to the suspects, for the heap block past whose end the run writes, the statements that
     /// made its size and those that decide how much is written: one of the two is wrong.
-    fn add_overflow(&mut self, block: &OverflowRecord) {
+    /// If AddressSanitizer has reported the write (`is_reported`), it may be behind the end by little,
+    /// so that what allocates a block as large as it was told is named as well.
+    fn add_overflow(&mut self, block: &OverflowRecord, is_reported: bool) {
         let of_writer = |it: &&OriginRecord| {
             let place = own_place(&it.written);
             place.is_some_and(|place| place[0].function == block.writer.function)
@@ -216,6 +218,9 @@ impl Suspects {
             self.add_likely(std::slice::from_ref(read), CHOSEN);
         }
         self.add_likely(&size.written, "makes the size of a block that is too short");
+        if is_reported && block.passes_size {
+            self.add_likely(&block.allocated, SHORT);
+        }
         if block.is_averted {
             self.add_writer(block);
         }
@@ -242,7 +247,7 @@ impl Suspects {
     /// was set, have freed a block that is still used, or have used a freed or moved block.
     fn add_heap(&mut self, it: &Explanation) {
         if let Some(block) = &it.overflow {
-            self.add_overflow(block);
+            self.add_overflow(block, it.access.is_some());
         }
         let by = it.switched.iter().filter_map(|it| it.by.as_ref());
         for unset in (it.origin.iter().chain(by).flat_map(all)).filter(|it| it.unset) {

@@ -31,6 +31,8 @@ pub enum LibraryCall {
     Free,
     /// The function allocates a heap block of as many bytes as its first argument says.
     Allocate,
+    /// The function reports that its first argument is a bad address, and ends the program.
+    Report,
     /// The function writes to no memory in which the program has stored a value.
     Nothing,
     /// The function may write to any memory.
@@ -107,6 +109,7 @@ impl LibraryCall {
             "malloc" | "_Znwm" | "_Znam" => LibraryCall::Allocate,
             name if HARMLESS.contains(&name) => LibraryCall::Nothing,
             // `std::ostream` and its operators.
+            _ if plain.starts_with("asan_report_") => LibraryCall::Report,
             // They write to the shadow memory only.
             _ if plain.starts_with("asan_") => LibraryCall::Nothing,
             name if name.starts_with("_ZNSo") || name.starts_with("_ZStls") => LibraryCall::Nothing,
@@ -123,7 +126,7 @@ impl LibraryCall {
             LibraryCall::Copy | LibraryCall::Fill => {
                 Some(address < to.saturating_add(length) && to < address.saturating_add(size))
             }
-            LibraryCall::Nothing | LibraryCall::Allocate => Some(false),
+            LibraryCall::Nothing | LibraryCall::Allocate | LibraryCall::Report => Some(false),
             // The allocator keeps its words in what is freed.
             LibraryCall::Free => {
                 (!(to..to.saturating_add(FREED)).contains(&address)).then_some(false)

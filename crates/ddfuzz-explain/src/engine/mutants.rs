@@ -126,17 +126,6 @@ impl Mutant {
             .collect()
     }
 
-    /// Returns true if the mutant moves the address of an element of four or eight bytes by one
-    /// byte.
-    pub fn moves_within_element(&self) -> bool {
-        let Patch::Code(at, bytes) = &self.patch else {
-            return false;
-        };
-        let it = Decoder::with_ip(64, bytes, *at, DecoderOptions::NONE).decode();
-        let is_address = it.mnemonic() == Mnemonic::Lea && it.op0_register().is_gpr64();
-        self.kind == MutantKind::Constant && is_address && it.memory_index_scale() >= 4
-    }
-
     /// Returns what the mutant does instead, as the end of a sentence.
     pub fn words(&self) -> String {
         if let Patch::Wide(place) = &self.patch {
@@ -253,6 +242,12 @@ impl Code {
         }
         code.places = places;
         code
+    }
+
+    /// Returns the addresses of the `count` instructions that follow the one at `pc`.
+    pub fn following(&self, pc: u64, count: usize) -> Vec<u64> {
+        let all = self.all.iter().map(|it| it.0.ip());
+        all.skip_while(|it| *it <= pc).take(count).collect()
     }
 
     /// Returns true for a register that points to the function's frame, in which its variables are.
