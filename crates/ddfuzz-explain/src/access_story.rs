@@ -2,6 +2,7 @@
 
 use crate::named_places::{calls, function_at};
 use crate::report::{AccessRecord, Explanation};
+use crate::story::plain;
 
 /// Writes a sentence about the bad access that AddressSanitizer reports; `None` where it reports
 /// none.
@@ -9,7 +10,10 @@ pub(crate) fn access(it: &Explanation) -> Option<String> {
     let found = it.access.as_ref()?;
     let place = found.place.first().map(function_at)?;
     let bytes = bytes(found.bytes);
-    let named = found.name.as_ref().map_or("memory", |it| it);
+    let named = found
+        .name
+        .as_ref()
+        .map_or("memory".to_owned(), |it| plain(it));
     let what = match (found.bytes, found.writes) {
         (0, _) => format!("frees {}", block(found)),
         (_, true) => format!("writes {bytes} at {named}, {}", beside(found)),

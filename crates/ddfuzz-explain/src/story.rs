@@ -307,7 +307,7 @@ const INNER: [&str; 6] = [
 ];
 
 /// Returns the name of a variable without the fields of standard containers and smart pointers.
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let mut plain = name.to_owned();
     for inner in INNER {
         plain = plain.replace(inner, "");

@@ -2,10 +2,11 @@
 //! allocator finds them.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use ddfuzz_triage::memory::{Maps, Memory};
 
-use super::asan::{ALLOCATED, SHADOW};
+use super::asan::{GRANULE, SHADOW, shadow_of};
 use crate::graph::Header;
 use crate::unfold::Area;
 
@@ -17,8 +18,6 @@ const TCACHE: u64 = 0x290;
 const TCACHE_BINS: u64 = 64;
 /// Number of bytes from the beginning of a heap that are read; blocks beyond them are not seen.
 const LARGEST: u64 = 256 << 20;
-/// Number of bytes that one byte of AddressSanitizer's shadow memory describes.
-const GRANULE: u64 = 8;
 /// Byte of the shadow memory for what AddressSanitizer keeps in front of each heap block, and for
 /// memory that is no block yet.
 const HEAP_HEADER: u8 = 0xfa;
@@ -37,15 +36,15 @@ pub struct HeapBlocks {
     pub blocks: Vec<Area>,
     /// The words before blocks in which the allocator keeps their sizes, ascending.
     pub headers: Vec<Header>,
-    /// Whether the blocks are those of AddressSanitizer's allocator, which is known by its shadow
-    /// memory.
-    pub has_shadow: bool,
+    /// The memory from which AddressSanitizer takes heap blocks, and its shadow memory; empty
+    /// without it.
+    pub of_asan: Vec<Range<u64>>,
 }
 
 impl HeapBlocks {
     /// Returns true if AddressSanitizer keeps its shadow memory or heap blocks at an address.
     pub fn is_of_asan(&self, address: u64) -> bool {
-        self.has_shadow && (SHADOW.contains(&address) || ALLOCATED.contains(&address))
+        self.of_asan.iter().any(|it| it.contains(&address))
     }
 }
 
@@ -57,9 +56,7 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
         .find(SHADOW.start)
         .is_some_and(|it| it.start == SHADOW.start)
     {
-        found.blocks = shadowed_blocks(maps, memory);
-        found.has_shadow = true;
-        return found;
+        return shadowed_blocks(maps, memory);
     }
     for mapping in maps.iter() {
         if mapping.path.as_os_str() == "[heap]" {
@@ -81,30 +78,26 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
 
 /// Returns the live heap blocks, ascending by address, of a process with AddressSanitizer's
 /// allocator: its shadow memory shows where they begin and end.
-fn shadowed_blocks(maps: &Maps, memory: &mut dyn Memory) -> Vec<Area> {
-    let mut found = Vec::new();
+fn shadowed_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
+    let mut found = HeapBlocks::default();
+    found.of_asan.push(SHADOW);
     for mapping in maps.iter() {
-        let is_heap = ALLOCATED.contains(&mapping.start);
         let is_anonymous = !mapping.is_file() && mapping.path.as_os_str().is_empty();
         let length = mapping.end - mapping.start;
         if !mapping.writable || !is_anonymous || SHADOW.contains(&mapping.start) || length > LARGEST
         {
             continue;
         }
-        // A block for which memory was mapped alone has its header at the beginning.
+        // The first block has its header at the beginning.
         let first = memory.bytes(shadow_of(mapping.start), 1);
-        if is_heap || first == [HEAP_HEADER] {
+        if first == [HEAP_HEADER] {
             let shadow = memory.bytes(shadow_of(mapping.start), (length / GRANULE) as usize);
-            found.extend(live_in(mapping.start, &shadow));
+            found.blocks.extend(live_in(mapping.start, &shadow));
+            found.of_asan.push(mapping.start..mapping.end);
         }
     }
-    found.sort_by_key(|block: &Area| block.start);
+    found.blocks.sort_by_key(|block| block.start);
     found
-}
-
-/// Returns the address of the byte of shadow memory that describes an address.
-fn shadow_of(address: u64) -> u64 {
-    address / GRANULE + SHADOW.start
 }
 
 /// Returns the live heap blocks in the memory from the address `start` on, which the shadow memory

@@ -232,6 +232,8 @@ pub struct Engine {
     pub(crate) has_asan: bool,
     /// The instructions that the compiler has added for AddressSanitizer; none where it has not.
     instrumented: asan_checks::Instrumented,
+    /// The functions in the program at which a run ends by a report of AddressSanitizer.
+    reporting: Vec<asan::Reporting>,
     /// The bad access that AddressSanitizer reports in the failing run, once it is known.
     pub(crate) reported: Option<asan::Reported>,
     /// Addresses in the process of functions of AddressSanitizer's runtime, by their names.
@@ -341,6 +343,7 @@ impl Engine {
                 true => asan_checks::Instrumented::of(&image),
                 false => asan_checks::Instrumented::default(),
             },
+            reporting: asan::reporting(&image),
             reported: None,
             runtime: RefCell::default(),
             watchdog: Watchdog::start(whole_time)?,

@@ -380,9 +380,10 @@ impl Engine {
                 crash
             }
         };
-        let crash = match self.has_asan && signal == libc::SIGABRT {
-            true => self.with_report(process, crash),
-            false => crash,
+        let is_reported = self.has_asan && [libc::SIGABRT, libc::SIGILL].contains(&signal);
+        let (crash, signal) = match is_reported {
+            true => self.with_report(process, (crash, signal)),
+            false => (crash, signal),
         };
         Ok(Next::Ended(Box::new(Ending {
             ended: Ended::Signal(signal),
