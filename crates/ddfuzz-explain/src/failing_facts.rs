@@ -12,7 +12,7 @@ use crate::engine::critical::Critical;
 use crate::engine::evidence::Averting;
 use crate::engine::mutated::{MutantEnd, Mutated};
 use crate::engine::origin::{History, Origin};
-use crate::engine::overflow::{Beyond, Overflow};
+use crate::engine::overflow::{Allocated, Beyond, Overflow};
 use crate::engine::spectrum::OtherInputs;
 use crate::engine::switched::Switched;
 use crate::engine::watchdog::{Allowance, TimeLimit};
@@ -64,6 +64,7 @@ pub fn add_heap_facts(
     result.overflow = found.as_ref().map(|it| OverflowRecord {
         bytes: it.block.size,
         allocated: frame_records(engine, &it.block.calls),
+        wrappers: wrappers(engine, &it.block),
         size: None,
         passes_size: false,
         extent: None,
@@ -420,6 +421,12 @@ fn add_beyond(
     Ok(())
 }
 
+/// Returns the number of places, among those of the calls that allocated `block`, whose functions
+/// return the block to their caller.
+fn wrappers(engine: &Engine, block: &Allocated) -> usize {
+    frame_records(engine, &block.calls[..block.wrappers]).len()
+}
+
 /// Returns the record of an access past the end of a heap block at which the failing run ended,
 /// with the origin of the block's size.
 fn beyond_record(
@@ -431,6 +438,7 @@ fn beyond_record(
     Ok(OverflowRecord {
         bytes: found.block.size,
         allocated: frame_records(engine, &found.block.calls),
+        wrappers: wrappers(engine, &found.block),
         passes_size: size.as_ref().is_some_and(|it| it.1),
         size: size.map(|it| origin_record(engine, &it.0)),
         extent: None,

@@ -305,6 +305,9 @@ pub struct OverflowRecord {
     /// The call by which the block was allocated, and up to three of those that led to it,
     /// innermost first.
     pub allocated: Vec<FrameRecord>,
+    /// Number of the innermost places in `allocated` whose functions return the new block to their
+    /// caller.
+    pub wrappers: usize,
     /// Where the size of the block came from; null where the call gives it as a constant, or where
     /// that is not known.
     pub size: Option<OriginRecord>,
@@ -398,12 +401,33 @@ impl AccessRecord {
 }
 
 impl OverflowRecord {
+    /// Returns the calls by which the block was allocated, without those in functions that only return
+    /// the new block to their caller.
+    pub fn asked(&self) -> &[FrameRecord] {
+        &self.allocated[self.passed_on()..]
+    }
+
+    /// Returns the number of the innermost places in `allocated` that only pass the size on, and
+    /// return the new block.
+    fn passed_on(&self) -> usize {
+        match self.passes_size {
+            true => self.wrappers.min(self.allocated.len()),
+            false => 0,
+        }
+    }
+
+    /// Returns true if a function, called in another one for the block, returns it to its caller.
+    pub fn is_wrapper(&self, function: &str) -> bool {
+        let mut wrappers = self.allocated.iter().take(self.passed_on());
+        wrappers.any(|it| it.function == function)
+    }
+
     /// Returns the statement that reads the size of the overflowed block from memory; `None` if it
     /// is in the function that allocates the block, or is not known.
     pub fn size_read_by(&self) -> Option<&FrameRecord> {
         let read = self.size.as_ref()?.read.as_ref();
         let first = self.allocated.first().map(|it| &it.function);
-        read.filter(|it| Some(&it.function) != first)
+        read.filter(|it| Some(&it.function) != first && !self.is_wrapper(&it.function))
     }
 }
 

@@ -66,6 +66,9 @@ pub(crate) struct Suspects {
     failing: (Option<String>, Option<u64>),
     /// Whether `main` only calls the functions that do the work ([`is_main_a_caller`]).
     is_main_a_caller: bool,
+    /// The heap block past whose end the run writes, with the functions that return it when it is
+    /// new: what they do, they do for all blocks.
+    block: Option<OverflowRecord>,
 }
 
 /// Returns the innermost of `calls` in the program's own code (they are innermost first) and, if
@@ -105,9 +108,13 @@ impl Suspects {
     /// failing one itself, after all others, because a wrong value there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let (failing, is_main_a_caller) = (self.failing.clone(), self.is_main_a_caller);
+        let block = self.block.clone();
         self.add_before(calls, (why, why == CONFIRMED), |it| {
             let is_caller = is_main_a_caller && it.function == MAIN;
-            is_caller || (&it.file, it.line) == (&failing.0, failing.1)
+            let is_wrapper = block
+                .as_ref()
+                .is_some_and(|block| block.is_wrapper(&it.function));
+            is_caller || is_wrapper || (&it.file, it.line) == (&failing.0, failing.1)
         });
     }
 
@@ -207,19 +214,19 @@ impl Suspects {
             if let Some(extent) = other {
                 self.add_likely(&extent.written, EXTENT);
             }
-            self.add_likely(&block.allocated, SHORT);
+            self.add_likely(block.asked(), SHORT);
             return self.add_writer(block);
         };
         // The call computes the size from a value that it reads.
         if size.read.is_some() && !block.passes_size {
-            self.add_likely(&block.allocated, SHORT);
+            self.add_likely(block.asked(), SHORT);
         }
         if let Some(read) = block.size_read_by() {
             self.add_likely(std::slice::from_ref(read), CHOSEN);
         }
         self.add_likely(&size.written, "makes the size of a block that is too short");
         if is_reported && block.passes_size {
-            self.add_likely(&block.allocated, SHORT);
+            self.add_likely(block.asked(), SHORT);
         }
         if block.is_averted {
             self.add_writer(block);
@@ -449,6 +456,7 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects {
         failing: (it.crash.file.clone(), it.crash.line),
         is_main_a_caller: is_main_a_caller(&it.chain),
+        block: it.overflow.clone(),
         ..Suspects::default()
     };
     if let Some(overrun) = &it.overrun {

@@ -437,8 +437,11 @@ impl Engine {
     /// Returns true if the instruction at an address in the process was added by the compiler for
     /// AddressSanitizer.
     fn is_added(&self, pc: u64) -> bool {
+        if !self.has_asan {
+            return false;
+        }
         let pc = pc.wrapping_sub(self.bias);
-        let function = self.info.function(pc).filter(|_| self.has_asan);
+        let function = self.info.function(pc);
         let ranges = function.map_or(&[][..], |it| &it.ranges);
         let range = ranges.iter().find(|it| it.contains(&pc));
         range.is_some_and(|range| self.instrumented.is_added(pc, range))

@@ -53,6 +53,9 @@ pub struct Allocated {
     /// Addresses of the calls in the program's own code that led to the allocation, innermost
     /// first.
     pub calls: Vec<u64>,
+    /// Number of the innermost of `calls` that are made in functions which return the new block to
+    /// their caller, as a function that also checks that there is memory.
+    pub wrappers: usize,
     /// The call of the allocating function, from which the size can be followed back.
     pub asked: AllocationCall,
 }
@@ -96,6 +99,9 @@ struct Followed {
     /// Number of calls of allocating functions so far, by their return address.
     calls: HashMap<u64, u64>,
     allocated: Option<Allocated>,
+    /// Where the functions return to, and their stack pointers then, that have called for the block
+    /// and may return it, innermost first.
+    returning: Vec<(u64, u64)>,
     overwritten: Option<(Allocated, LastWrite)>,
     value: Option<u64>,
     /// Whether the watched word is no size field any more, since it was overwritten.
@@ -277,6 +283,7 @@ impl Engine {
             }
             return Ok(());
         }
+        self.returns_block(run, registers, damaged, known)?;
         // Calls that a `longjmp` has left never return.
         known.pending.retain(|it| it.stack_pointer >= registers.rsp);
         let is_returned = |it: &mut Pending| it.stack_pointer == registers.rsp;
@@ -286,12 +293,53 @@ impl Engine {
         {
             let frames = self.frames(&mut run.process)?;
             let calls = self.own_calls(&frames);
+            let user = frames.iter().take_while(|it| self.is_own_code(it.code - 1));
+            known.returning = frames
+                .iter()
+                .skip(1)
+                .zip(user)
+                .map(|(caller, it)| (caller.pc, it.cfa))
+                .take(CALLERS - 1)
+                .collect();
             known.allocated = Some(Allocated {
                 size: call.size,
+                wrappers: 0,
                 calls,
                 asked: call.asked,
             });
             known.overwritten = None;
+            if let Some((back, _)) = known.returning.first() {
+                run.process.set_breakpoint(*back)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records in `known` that a function, which has called for the heap block `damaged`, returns the
+    /// block to its caller, if the run has just returned from one. Watches the next one then.
+    fn returns_block(
+        &mut self,
+        run: &mut Run,
+        registers: &libc::user_regs_struct,
+        damaged: Damaged,
+        known: &mut Followed,
+    ) -> Result<(), EngineError> {
+        let Some(allocated) = &mut known.allocated else {
+            return Ok(());
+        };
+        let Some(next) = known.returning.first().copied() else {
+            return Ok(());
+        };
+        if (registers.rip, registers.rsp) != next {
+            return Ok(());
+        }
+        known.returning.remove(0);
+        match registers.rax == damaged.block && allocated.wrappers + 1 < allocated.calls.len() {
+            true => allocated.wrappers += 1,
+            false => known.returning.clear(),
+        }
+        if let Some((back, _)) = known.returning.first() {
+            run.process.set_breakpoint(*back)?;
         }
         Ok(())
     }
