@@ -155,14 +155,7 @@ fn add_access(
     if let Some(at) = at.filter(|_| access.kind == "heap-buffer-overflow") {
         let is_read = !access.writes;
         let block = Beyond { block, at, is_read };
-        let mut record = beyond_record(engine, failing, &block)?;
-        if let Some((recorded, _)) = history.and_then(|it| it.moments.first())
-            && let Some(last) = recorded.executed.len().checked_sub(1)
-        {
-            let extent = if_supported(engine.extent_at(&failing.points, recorded, last))?;
-            record.extent = extent.map(|it| origin_record(engine, &it));
-        }
-        result.overflow = Some(record);
+        result.overflow = Some(beyond_record(engine, failing, &block)?);
     }
     Ok(())
 }

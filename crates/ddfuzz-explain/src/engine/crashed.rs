@@ -425,20 +425,6 @@ impl Engine {
         let Some((recorded, at)) = self.writes_behind(points, block)? else {
             return Ok(None);
         };
-        self.extent_at(points, &recorded, at)
-    }
-
-    /// Finds where the value came from that decided how far an access goes, which the recorded
-    /// instruction `at` makes, as [`extent_origin`](Engine::extent_origin) does.
-    ///
-    /// # Errors
-    /// When the runs cannot be made.
-    pub(crate) fn extent_at(
-        &mut self,
-        points: &[Point],
-        recorded: &Rc<Recorded>,
-        at: usize,
-    ) -> Result<Option<Origin>, EngineError> {
         let executed = &recorded.executed;
         let mut used: Vec<Used> = Vec::new();
         if executed[at].library_writes_counted() && executed[at].registers[ARGUMENTS[2]] > 0 {
@@ -453,9 +439,7 @@ impl Engine {
                 executed[..at].iter().filter(|it| it.pc() == pc).count() > 1
             };
             let guard = guards(executed, at, |pc| self.is_user(pc)).first().copied();
-            let is_reported = executed[at].library == Some(LibraryCall::Report);
-            let is_own = is_reported || !executed[at].is_library_call();
-            let guard = guard.filter(|it| is_own && is_loop(it));
+            let guard = guard.filter(|it| !executed[at].is_library_call() && is_loop(it));
             if let Some(compared) = guard.and_then(|at| comparison(executed, at)) {
                 let values = executed[compared].operands().into_iter();
                 used.extend(values.map(|value| (recorded.clone(), compared, value)));

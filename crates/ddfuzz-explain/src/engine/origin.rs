@@ -198,7 +198,7 @@ pub(crate) struct History {
     pub origin: Option<Origin>,
     /// The recorded instructions to which the value was followed back. The instruction that failed
     /// by the value comes first, then those that made the value, the latest ones first.
-    pub(crate) moments: Vec<(Rc<Recorded>, usize)>,
+    pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
 /// Returns true if the recorded instruction `by` has computed a number out of range (such as one
