@@ -36,12 +36,13 @@ pub(crate) enum Bound {
 
 /// A part of an object: the whole, a field, or an element of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
+pub(crate) struct Part {
     /// Offsets of its first byte in the object, and of the byte after its last one.
-    range: Range<u64>,
-    of: TypeId,
+    pub range: Range<u64>,
+    /// Type of the part.
+    pub of: TypeId,
     /// Operations that lead from the object to the part.
-    path: String,
+    pub path: String,
 }
 
 /// A write that begins in one variable, or is to an element of it, and reaches into others.
@@ -65,7 +66,7 @@ pub(crate) struct Crossing {
 
 /// Returns the parts of an object of `size` bytes that have the byte at `offset`, the whole first,
 /// and the smallest one last. Members of unions are no parts.
-fn parts_at(types: &Types, (of, size): (TypeId, u64), offset: u64) -> Vec<Part> {
+pub(crate) fn parts_at(types: &Types, (of, size): (TypeId, u64), offset: u64) -> Vec<Part> {
     let mut found = vec![Part {
         range: 0..size,
         of,
@@ -102,7 +103,7 @@ fn parts_at(types: &Types, (of, size): (TypeId, u64), offset: u64) -> Vec<Part> 
 }
 
 /// Returns true for an array whose length is known, and is no stand-in for an unknown one.
-fn is_array(types: &Types, part: &Part) -> bool {
+pub(crate) fn is_array(types: &Types, part: &Part) -> bool {
     matches!(types.get(part.of).shape, Shape::Array(_, Some(count)) if count > 1)
 }
 

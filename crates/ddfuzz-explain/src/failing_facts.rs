@@ -6,12 +6,13 @@ use std::time::Duration;
 use ddfuzz_exec::{Ended, RUST_PANIC};
 
 use crate::engine::anomalies::Oddity;
+use crate::engine::asan::Reported;
 use crate::engine::crashed::Odd;
 use crate::engine::critical::Critical;
 use crate::engine::evidence::Averting;
 use crate::engine::mutated::{MutantEnd, Mutated};
 use crate::engine::origin::{History, Origin};
-use crate::engine::overflow::Overflow;
+use crate::engine::overflow::{Allocated, Beyond, Overflow};
 use crate::engine::spectrum::OtherInputs;
 use crate::engine::switched::Switched;
 use crate::engine::watchdog::{Allowance, TimeLimit};
@@ -19,8 +20,8 @@ use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_sup
 use crate::passing::SimilarInput;
 use crate::places::{frame_record, frame_records};
 use crate::report::{
-    CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord, OverrunRecord,
-    SuspectRecord, SwitchedRecord, TellingRecord,
+    AccessRecord, CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord,
+    OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord,
 };
 
 /// Text about a statement that has chosen an address: the value that made the run fail was later
@@ -55,10 +56,15 @@ pub fn add_heap_facts(
     criterion: &Criterion,
     failing: &Ending,
 ) -> Result<Option<Overflow>, EngineError> {
+    let averts = |it: &Ending| ends_well(it, criterion, failing);
+    if let Some(reported) = if_supported(engine.asan_report())? {
+        return add_reported(result, engine, (failing, averts), reported).map(|()| None);
+    }
     let found = overflow(engine, criterion)?;
     result.overflow = found.as_ref().map(|it| OverflowRecord {
         bytes: it.block.size,
         allocated: frame_records(engine, &it.block.calls),
+        wrappers: wrappers(engine, &it.block),
         size: None,
         passes_size: false,
         extent: None,
@@ -69,7 +75,6 @@ pub fn add_heap_facts(
     if result.overflow.is_some() || engine.info.is_empty() {
         return Ok(found);
     }
-    let averts = |it: &Ending| ends_well(it, criterion, failing);
     if let Some(freed) = if_supported(engine.freed_early(averts))? {
         result.freed_early = frame_records(engine, &freed.calls);
         result.used_late = frame_records(engine, &freed.used);
@@ -79,6 +84,80 @@ pub fn add_heap_facts(
         result.used_late = frame_records(engine, &moved.used);
     }
     Ok(found)
+}
+
+/// Adds to a result the bad access that AddressSanitizer reports at the end `failing` of the failing
+/// run, as far as it is known without the program's variables. If it is one of a freed heap block,
+/// adds the call of `free` without which the run does not fail, as `averts` tells by its end.
+///
+/// # Errors
+/// When the runs cannot be made.
+fn add_reported(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    (failing, averts): (&Ending, impl Fn(&Ending) -> bool),
+    reported: Reported,
+) -> Result<(), EngineError> {
+    let place = frame_records(engine, &engine.failing_calls(failing));
+    let object = reported.object.clone();
+    let range = object.as_ref().map(|it| it.range.clone());
+    let start = range.as_ref().map_or(reported.address, |it| it.start);
+    let access = AccessRecord {
+        kind: reported.kind.clone(),
+        place: place.clone(),
+        writes: reported.is_write,
+        bytes: reported.size,
+        region: object.map(|it| it.region),
+        elements: 1,
+        object_bytes: range.map_or(0, |it| it.end - it.start),
+        distance: reported.address.wrapping_sub(start) as i64,
+        ..AccessRecord::default()
+    };
+    if access.is_of_freed() {
+        let is_again = access.bytes == 0;
+        let freed = if_supported(engine.reported_free(start, is_again, averts))?;
+        if let Some(calls) = freed {
+            result.freed_early = frame_records(engine, &calls);
+            result.used_late = place;
+        }
+    }
+    result.access = Some(access);
+    engine.reported = Some(reported);
+    Ok(())
+}
+
+/// Adds to a result what the program's variables say of the bad access that AddressSanitizer
+/// reports, and the heap block past whose end it is; nothing where it reports none. `history` says
+/// where the values of the failure came from.
+///
+/// # Errors
+/// When the runs cannot be made.
+fn add_access(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    failing: &Trace,
+    history: Option<&History>,
+) -> Result<(), EngineError> {
+    let Some(access) = &mut result.access else {
+        return Ok(());
+    };
+    let found = engine.bad_access(failing, history)?;
+    if let Some(accessed) = found.accessed {
+        access.name = Some(accessed.name);
+        (access.element, access.elements) = (accessed.element, accessed.elements);
+        access.index = found.index;
+    }
+    let Some(block) = found.allocated else {
+        return Ok(());
+    };
+    access.allocated = frame_records(engine, &block.calls);
+    let at = engine.failing_calls(&failing.ending).first().copied();
+    if let Some(at) = at.filter(|_| access.kind == "heap-buffer-overflow") {
+        let is_read = !access.writes;
+        let block = Beyond { block, at, is_read };
+        result.overflow = Some(beyond_record(engine, failing, &block)?);
+    }
+    Ok(())
 }
 
 /// Adds to a result what runs of the failing input show: the conditions that avert the failure when
@@ -156,6 +235,7 @@ fn add_crash_facts(
     }
     let history = engine.crash_history(failing);
     let Some(history) = if_supported(history)? else {
+        add_access(result, engine, failing, None)?;
         return Ok(None);
     };
     let record = |it: &Origin| origin_record(engine, it);
@@ -173,7 +253,9 @@ fn add_crash_facts(
         by: it.by.as_ref().map(|by| origin_record(engine, by)),
     };
     result.switched = found.iter().map(record).collect();
-    if result.freed_early.is_empty() && result.moved_early.is_empty() {
+    if result.access.is_some() {
+        add_access(result, engine, failing, Some(&history))?;
+    } else if result.freed_early.is_empty() && result.moved_early.is_empty() {
         add_beyond(result, engine, failing, &history)?;
     }
     Ok(written)
@@ -225,7 +307,9 @@ pub fn add_mutants(
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
     (others, first): (&[SimilarInput], usize),
 ) -> Result<(), EngineError> {
-    let is_damaged = result.overflow.as_ref().is_some_and(|it| !it.reads);
+    // AddressSanitizer ends the run before anything is overwritten.
+    let is_damaged =
+        result.overflow.as_ref().is_some_and(|it| !it.reads) && result.access.is_none();
     if engine.info.is_empty() || is_damaged {
         return Ok(());
     }
@@ -325,18 +409,35 @@ fn add_beyond(
     let Some(found) = if_supported(engine.beyond(history))? else {
         return Ok(());
     };
+    result.overflow = Some(beyond_record(engine, failing, &found)?);
+    Ok(())
+}
+
+/// Returns the number of places, among those of the calls that allocated `block`, whose functions
+/// return the block to their caller.
+fn wrappers(engine: &Engine, block: &Allocated) -> usize {
+    frame_records(engine, &block.calls[..block.wrappers]).len()
+}
+
+/// Returns the record of an access past the end of a heap block at which the failing run ended,
+/// with the origin of the block's size.
+fn beyond_record(
+    engine: &mut Engine,
+    failing: &Trace,
+    found: &Beyond,
+) -> Result<OverflowRecord, EngineError> {
     let size = if_supported(engine.size_origin(&failing.points, found.block.asked))?;
-    result.overflow = Some(OverflowRecord {
+    Ok(OverflowRecord {
         bytes: found.block.size,
         allocated: frame_records(engine, &found.block.calls),
+        wrappers: wrappers(engine, &found.block),
         passes_size: size.as_ref().is_some_and(|it| it.1),
         size: size.map(|it| origin_record(engine, &it.0)),
         extent: None,
         writer: frame_record(engine, found.at),
         reads: found.is_read,
         is_averted: false,
-    });
-    Ok(())
+    })
 }
 
 /// Adds to a result a write of the failing run that reaches out of its variable into another, and
@@ -351,7 +452,7 @@ pub fn add_overrun(
     engine: &mut Engine,
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
 ) -> Result<(), EngineError> {
-    if result.overflow.is_some() || engine.is_raw {
+    if result.overflow.is_some() || result.access.is_some() || engine.is_raw {
         return Ok(());
     }
     let averts = |it: &Ending| ends_well(it, criterion, &failing.ending);

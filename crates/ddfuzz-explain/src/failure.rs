@@ -161,14 +161,8 @@ impl Explaining<'_> {
         }
         self.is_program = true;
         let sanitizers = instrumentation.unwrap_or_default();
-        let real = [
-            "address",
-            "memory",
-            "thread",
-            "hwaddress",
-            "undefined",
-            "leak",
-        ];
+        // AddressSanitizer keeps its state apart from that of the program, and reports what fails.
+        let real = ["memory", "thread", "hwaddress", "undefined", "leak"];
         if let Some(one) = sanitizers.iter().find(|one| real.contains(&one.as_str())) {
             self.result.crash = reported(target, &self.request.failing)?;
             return Err(refuse(
@@ -190,6 +184,11 @@ impl Explaining<'_> {
         failing: &Ending,
     ) -> Result<Criterion, Early> {
         self.result.crash = crash_record(engine, failing);
+        let crash = &mut self.result.crash;
+        if let Some(class) = crash.class.as_ref().filter(|it| it.starts_with("asan:")) {
+            // The signal is that by which the report ends the program.
+            crash.ended = class.clone();
+        }
         if self.result.crash.library.is_some() {
             let told = reported(&self.request.failing_target, &self.request.failing)?;
             let crash = &mut self.result.crash;

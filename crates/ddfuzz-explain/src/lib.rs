@@ -8,6 +8,8 @@
 //! - Reading order: `types.rs`, `graph.rs`, `unfold.rs`, `matching.rs`, `delta.rs`, `alignment.rs`
 //!   and `chain.rs`, which are pure; then `dwarf/`, `engine/`, `experiments.rs`, `explain.rs`.
 
+mod access_story;
+mod accessed;
 pub mod alignment;
 mod averting;
 mod block_delta;

@@ -32,6 +32,8 @@ pub struct Explanation {
     /// A write of the failing run that begins in one variable and reaches into another, and without
     /// which the run does not fail so; null where none is known.
     pub overrun: Option<OverrunRecord>,
+    /// The bad access that AddressSanitizer reports; null where it reports none.
+    pub access: Option<AccessRecord>,
     /// A call of `free` without which the failing run does not fail, and up to three of the calls
     /// that led to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
@@ -305,6 +307,9 @@ pub struct OverflowRecord {
     /// The call that allocated the block, and up to three of the calls that led to it, innermost
     /// first.
     pub allocated: Vec<FrameRecord>,
+    /// Number of the innermost places in `allocated` whose functions return the new block to their
+    /// caller.
+    pub wrappers: usize,
     /// Where the size of the block came from; null where the call gives it as a constant, or where
     /// that is not known.
     pub size: Option<OriginRecord>,
@@ -355,13 +360,79 @@ pub struct OverrunRecord {
     pub is_unusual: bool,
 }
 
+/// A bad access that AddressSanitizer reports, and the object to which it belongs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AccessRecord {
+    /// The kind of error, as AddressSanitizer names it: `heap-buffer-overflow`, `double-free`.
+    pub kind: String,
+    /// The statement that makes the access, and up to three of the calls that led to it, innermost
+    /// first.
+    pub place: Vec<FrameRecord>,
+    /// Whether the access writes.
+    pub writes: bool,
+    /// Number of bytes that are accessed; 0 where a block is freed.
+    pub bytes: u64,
+    /// Name of the accessed memory, as C would write it; null where no variable leads there.
+    pub name: Option<String>,
+    /// Number of the accessed element, from 0, if the object has several; it may be one that the
+    /// object does not have. Null where it has none, or where that is not known.
+    pub element: Option<i64>,
+    /// Number of elements that the object has; 1 for an object without.
+    pub elements: u64,
+    /// Name of the variable with the number `element`; null where none is known.
+    pub index: Option<String>,
+    /// Where the object is: `heap`, `stack` or `global`; null where no object is known.
+    pub region: Option<String>,
+    /// Size of the object in bytes: of a heap block, or of a variable.
+    pub object_bytes: u64,
+    /// Number of bytes from the beginning of the object to the access.
+    pub distance: i64,
+    /// The call by which a heap block was allocated, and up to three of those that led to it,
+    /// innermost first; empty for other objects.
+    pub allocated: Vec<FrameRecord>,
+}
+
+impl AccessRecord {
+    /// Returns true if the access is one of a heap block that was freed before, or frees it again.
+    pub fn is_of_freed(&self) -> bool {
+        self.kind == "heap-use-after-free" || self.kind == "double-free"
+    }
+
+    /// Returns true if the access is outside of a local or global variable, beside which it lies.
+    pub fn is_beside_variable(&self) -> bool {
+        let is_outside = self.distance < 0 || self.distance as u64 + self.bytes > self.object_bytes;
+        is_outside && self.region.as_deref().is_some_and(|it| it != "heap")
+    }
+}
+
 impl OverflowRecord {
+    /// Returns the calls by which the block was allocated, without those in functions that only return
+    /// the new block to their caller.
+    pub fn asked(&self) -> &[FrameRecord] {
+        &self.allocated[self.passed_on()..]
+    }
+
+    /// Returns the number of the innermost places in `allocated` that only pass the size on, and
+    /// return the new block.
+    fn passed_on(&self) -> usize {
+        match self.passes_size {
+            true => self.wrappers.min(self.allocated.len()),
+            false => 0,
+        }
+    }
+
+    /// Returns true if a function, called in another one for the block, returns it to its caller.
+    pub fn is_wrapper(&self, function: &str) -> bool {
+        let mut wrappers = self.allocated.iter().take(self.passed_on());
+        wrappers.any(|it| it.function == function)
+    }
+
     /// Returns the statement that reads the size of the overflowed block from memory; `None` if it
     /// is in the function that allocates the block, or is not known.
     pub fn size_read_by(&self) -> Option<&FrameRecord> {
         let read = self.size.as_ref()?.read.as_ref();
         let first = self.allocated.first().map(|it| &it.function);
-        read.filter(|it| Some(&it.function) != first)
+        read.filter(|it| Some(&it.function) != first && !self.is_wrapper(&it.function))
     }
 }
 

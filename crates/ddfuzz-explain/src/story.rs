@@ -2,6 +2,7 @@
 
 use ddfuzz_triage::short_function;
 
+use crate::access_story::access;
 use crate::certainty::{certainty, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
@@ -41,6 +42,7 @@ pub fn text(it: &Explanation) -> String {
                 let names = it.only_failing[..shown].join(", ");
                 lines.push(format!("Only the failing run enters: {names}"));
             }
+            lines.extend(access(it));
             lines.extend(overflow(it));
             lines.extend(overrun(it));
             lines.extend(freed_early(it));
@@ -53,7 +55,7 @@ pub fn text(it: &Explanation) -> String {
         None if it.chain.is_empty() => lines.extend(slice(it)),
         None => {
             lines.extend(slice(it));
-            let mut rest: Vec<String> = overflow(it).into_iter().collect();
+            let mut rest: Vec<String> = access(it).into_iter().chain(overflow(it)).collect();
             rest.extend(overrun(it));
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));
@@ -305,7 +307,7 @@ const INNER: [&str; 6] = [
 ];
 
 /// Returns the name of a variable without the fields of standard containers and smart pointers.
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let mut plain = name.to_owned();
     for inner in INNER {
         plain = plain.replace(inner, "");
@@ -425,6 +427,10 @@ fn overflow(it: &Explanation) -> Option<String> {
         }
         None => String::new(),
     };
+    if it.access.is_some() {
+        let size = size.replacen(" Its size", "The size of that block", 1);
+        return (!size.is_empty()).then_some(size);
+    }
     Some(format!(
         "{} {} behind the heap block of {} bytes that is allocated by {}{undone}.{size}",
         function_at(&found.writer),

@@ -9,8 +9,8 @@ use crate::dwarf::is_library_file;
 use crate::failing_facts::CHOOSES_PLACE;
 use crate::links::is_in_buffer;
 use crate::report::{
-    Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, OverrunRecord,
-    SuspectRecord, WriterRecord,
+    AccessRecord, Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord,
+    OverrunRecord, SuspectRecord, WriterRecord,
 };
 
 /// Maximum number of statements in the list of those at which to look first. Statements at which a
@@ -65,6 +65,9 @@ pub(crate) struct Suspects {
     failing: (Option<String>, Option<u64>),
     /// Whether `main` only calls the functions that do the work ([`is_main_a_caller`]).
     is_main_a_caller: bool,
+    /// The heap block past whose end the run writes, with the functions that return it when it is
+    /// new: what they do, they do for all blocks.
+    block: Option<OverflowRecord>,
 }
 
 /// Returns the innermost of `calls` in the program's own code (`calls` are innermost first) and, if
@@ -105,9 +108,13 @@ impl Suspects {
     /// made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let (failing, is_main_a_caller) = (self.failing.clone(), self.is_main_a_caller);
+        let block = self.block.clone();
         self.add_before(calls, (why, why == CONFIRMED), |it| {
             let is_caller = is_main_a_caller && it.function == MAIN;
-            is_caller || (&it.file, it.line) == (&failing.0, failing.1)
+            let is_wrapper = block
+                .as_ref()
+                .is_some_and(|block| block.is_wrapper(&it.function));
+            is_caller || is_wrapper || (&it.file, it.line) == (&failing.0, failing.1)
         });
     }
 
@@ -174,9 +181,29 @@ impl Suspects {
         }
     }
 
+    /// Adds to the suspects the statement that AddressSanitizer reports to write outside of a
+    /// variable, or to read there. What is written has room that does not depend on the run.
+    fn add_access(&mut self, it: &AccessRecord) {
+        let Some(variable) = it.name.as_ref().filter(|_| it.is_beside_variable()) else {
+            return;
+        };
+        match it.writes {
+            true => self.add(
+                &it.place,
+                &format!("writes outside of its variable, at {variable}"),
+            ),
+            false => self.add_likely(
+                &it.place,
+                &format!("reads outside of its variable, at {variable}"),
+            ),
+        }
+    }
+
     /// Adds to the suspects, for the heap block past whose end the run writes, the statements that
     /// made its size and those that decide how much is written: one of the two is wrong.
-    fn add_overflow(&mut self, block: &OverflowRecord) {
+    /// If AddressSanitizer has reported the write (`is_reported`), it may be behind the end by little,
+    /// so that what allocates a block as large as it was told is named as well.
+    fn add_overflow(&mut self, block: &OverflowRecord, is_reported: bool) {
         let of_writer = |it: &&OriginRecord| {
             let place = own_place(&it.written);
             place.is_some_and(|place| place[0].function == block.writer.function)
@@ -187,17 +214,20 @@ impl Suspects {
             if let Some(extent) = other {
                 self.add_likely(&extent.written, EXTENT);
             }
-            self.add_likely(&block.allocated, SHORT);
+            self.add_likely(block.asked(), SHORT);
             return self.add_writer(block);
         };
         // The call computes the size from a value that it reads.
         if size.read.is_some() && !block.passes_size {
-            self.add_likely(&block.allocated, SHORT);
+            self.add_likely(block.asked(), SHORT);
         }
         if let Some(read) = block.size_read_by() {
             self.add_likely(std::slice::from_ref(read), CHOSEN);
         }
         self.add_likely(&size.written, "makes the size of a block that is too short");
+        if is_reported && block.passes_size {
+            self.add_likely(block.asked(), SHORT);
+        }
         if block.is_averted {
             self.add_writer(block);
         }
@@ -224,7 +254,7 @@ impl Suspects {
     /// was set, have freed a block that is still used, or have used a freed or moved block.
     fn add_heap(&mut self, it: &Explanation) {
         if let Some(block) = &it.overflow {
-            self.add_overflow(block);
+            self.add_overflow(block, it.access.is_some());
         }
         let by = it.switched.iter().filter_map(|it| it.by.as_ref());
         for unset in (it.origin.iter().chain(by).flat_map(all)).filter(|it| it.unset) {
@@ -243,7 +273,9 @@ impl Suspects {
             self.add(&value.written, "frees what is read later");
         }
         // What is freed a second time.
-        if let Some(value) = it.origin.as_ref().filter(|_| it.crash.ended == ABORTED) {
+        let is_again =
+            it.access.as_ref().is_some_and(|it| it.bytes == 0) || it.crash.ended == ABORTED;
+        if let Some(value) = it.origin.as_ref().filter(|_| is_again) {
             self.add_likely(&value.written, of_value(value));
         }
         self.add(&it.used_late, "uses what was freed");
@@ -428,10 +460,14 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects {
         failing: (it.crash.file.clone(), it.crash.line),
         is_main_a_caller: is_main_a_caller(&it.chain),
+        block: it.overflow.clone(),
         ..Suspects::default()
     };
     if let Some(overrun) = &it.overrun {
         all.add_overrun(overrun);
+    }
+    if let Some(access) = it.access.as_ref().filter(|it| it.writes) {
+        all.add_access(access);
     }
     all.add_out_of_range(it);
     let is_place = |odd: &&SuspectRecord| odd.why == CHOOSES_PLACE;
@@ -447,6 +483,9 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
         all.add_before(&odd.place, (&odd.why, odd.tested), |_| false);
     }
     all.add_values(it);
+    if let Some(access) = it.access.as_ref().filter(|it| !it.writes) {
+        all.add_access(access);
+    }
     all.bring_tested_forward();
     all.add_earlier(it);
     // The run fails without them as well, as far as is known.

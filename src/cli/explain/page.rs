@@ -200,8 +200,11 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         found.extend(allocated.map(|place| (place, "a heap block is allocated".to_owned())));
         let size = block.size.iter().filter_map(|it| it.written.first());
         found.extend(size.map(|place| (place, "its size is made here".to_owned())));
-        found.push((&block.writer, "written behind its end".to_owned()));
+        let how = if block.reads { "read" } else { "written" };
+        found.push((&block.writer, format!("{how} behind its end")));
     }
+    let access = it.access.iter().filter_map(|it| it.place.first());
+    found.extend(access.map(|place| (place, "the access that is reported".to_owned())));
     let overrun = it.overrun.iter().filter_map(|it| it.place.first());
     found.extend(overrun.map(|place| (place, "written into another variable".to_owned())));
     let moved = it.moved_early.first().into_iter();

@@ -41,6 +41,13 @@ pub fn is_library_file(file: &str) -> bool {
         || is_of_system.iter().any(|start| file.starts_with(start))
 }
 
+/// Returns true if a compilation unit is a part of a sanitizer's runtime, which is a library even
+/// where it is linked into the program with debug information, as by Rust.
+pub(super) fn is_runtime<R: gimli::Reader>(unit: &gimli::Unit<R>) -> bool {
+    let name = unit.name.as_ref().and_then(|it| it.to_string_lossy().ok());
+    name.is_some_and(|it| it.contains("/compiler-rt/lib/"))
+}
+
 impl Function {
     /// Returns the functions that are inlined at an address in the file, outer ones first.
     fn inlined_at(&self, pc: u64) -> impl DoubleEndedIterator<Item = &Inlined> {

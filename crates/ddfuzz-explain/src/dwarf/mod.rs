@@ -193,7 +193,7 @@ impl DebugInfo {
         };
         let mut headers = dwarf.units();
         while let Some(header) = headers.next()? {
-            reading.units.push(dwarf.unit(header)?);
+            (reading.units).extend(Some(dwarf.unit(header)?).filter(|it| !inlined::is_runtime(it)));
         }
         reading.types.definitions = definitions(&dwarf, &reading.units)?;
         for index in 0..reading.units.len() {

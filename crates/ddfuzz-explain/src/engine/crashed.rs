@@ -72,7 +72,7 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
         let stack = last.registers[usize::from(STACK_POINTER)];
         return vec![Value::Memory(stack, 8)];
     }
-    if last.library == Some(LibraryCall::Free) {
+    if matches!(last.library, Some(LibraryCall::Free | LibraryCall::Report)) {
         return vec![Value::Register(ARGUMENTS[0])];
     }
     let flow = last.instruction.flow_control();

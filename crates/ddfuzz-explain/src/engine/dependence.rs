@@ -314,7 +314,10 @@ impl Pass {
             }
             LibraryCall::Fill => self.write(to, length, by),
             LibraryCall::Free | LibraryCall::Allocate => {}
-            LibraryCall::CopyText | LibraryCall::Nothing | LibraryCall::Other => {
+            LibraryCall::CopyText
+            | LibraryCall::Report
+            | LibraryCall::Nothing
+            | LibraryCall::Other => {
                 for register in &ARGUMENTS[..count] {
                     self.read(executed.registers[*register], SEEN);
                 }

@@ -3,7 +3,6 @@
 use ddfuzz_triage::memory::Memory;
 
 use super::instructions::{ARGUMENTS, Executed};
-use super::prepared::library_symbol;
 use super::process::by_number;
 use super::recorded::Recorded;
 use super::run::{Next, Pace, Run, STOPS};
@@ -16,6 +15,8 @@ const MOST_CALLS: u64 = 20_000;
 /// Largest number of successive calls of `free` that one run leaves out together, to find calls
 /// without which the run does not fail.
 const TOGETHER: u64 = 4;
+/// Names of the functions that free a heap block: that of the C library, and those of C++.
+const FREEING: [&str; 5] = ["free", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"];
 /// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
@@ -66,7 +67,9 @@ impl Engine {
         let Some((mut run, free)) = self.before_free()? else {
             return Ok(None);
         };
-        run.process.write(free, &[RETURN])?;
+        for free in free {
+            run.process.write(free, &[RETURN])?;
+        }
         // With what it does not free, the run may go on without end.
         let _limit = run.process.limit(self.test_limit);
         let ending = loop {
@@ -108,15 +111,63 @@ impl Engine {
         Ok(None)
     }
 
+    /// Finds the call that frees the heap block at the address `block`, which AddressSanitizer
+    /// reports to be used after that or, if `is_again`, to be freed a second time at the end of the
+    /// failing run. `averts` is true for a run's end without failure. `None` where there is no such
+    /// call, or where the run without it fails as well.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn reported_free(
+        &mut self,
+        block: u64,
+        is_again: bool,
+        averts: impl Fn(&Ending) -> bool,
+    ) -> Result<Option<Vec<u64>>, EngineError> {
+        let Some((mut run, frees)) = self.before_free()? else {
+            return Ok(None);
+        };
+        for free in frees {
+            run.process.set_breakpoint(free)?;
+        }
+        let (mut calls, mut of_block) = (0, Vec::new());
+        while calls <= MOST_CALLS {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(_) => break,
+                Next::Other(_) => {}
+                Next::Breakpoint(registers) => {
+                    calls += 1;
+                    if registers.rdi == block {
+                        of_block.push(calls);
+                    }
+                    run.process.step_over(registers.rip)?;
+                }
+            }
+        }
+        drop(run);
+        if is_again {
+            of_block.pop();
+        }
+        let Some(nth) = of_block.pop() else {
+            return Ok(None);
+        };
+        let without = self.without_frees(nth - 1..nth)?;
+        let without = without.filter(|it| averts(&it.ending) && !it.from.is_empty());
+        Ok(without.map(|it| it.from))
+    }
+
     /// Searches the first use of the block that the failing run frees by its `nth` call of `free`
     /// (from 1). Returns the address of the use and those of the calls that led to it, innermost
     /// first; only those in the program's own code. Empty if no use is seen; `None` if the call of
     /// `free` does not return.
     fn used_after_free(&mut self, nth: u64) -> Result<Option<Vec<u64>>, EngineError> {
-        let Some((mut run, free)) = self.before_free()? else {
+        let Some((mut run, frees)) = self.before_free()? else {
             return Ok(Some(Vec::new()));
         };
-        run.process.set_breakpoint(free)?;
+        for free in frees {
+            run.process.set_breakpoint(free)?;
+        }
         let mut calls = 0;
         loop {
             match self.resume(&mut run.process, Pace::Free)? {
@@ -198,13 +249,24 @@ impl Engine {
     }
 
     /// Starts the failing run and stops it at the program's first instruction; returns it with the
-    /// address of the C library's `free`. `None` where the program uses no such library.
-    fn before_free(&mut self) -> Result<Option<(Run, u64)>, EngineError> {
+    /// address of the C library's `free` or, of a program with AddressSanitizer, those of all
+    /// functions in its place, also of C++. `None` where the program uses no such library.
+    fn before_free(&mut self) -> Result<Option<(Run, Vec<u64>)>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
-        let free = library_symbol(&run.process, "free");
-        Ok(free.map(|free| (run, free)))
+        // Elsewhere those of C++ call `free`.
+        let names = if self.has_asan {
+            &FREEING[..]
+        } else {
+            &FREEING[..1]
+        };
+        let mut frees: Vec<u64> = Vec::new();
+        for name in names {
+            let found = self.runtime_symbol(&run.process, name);
+            frees.extend(found.filter(|it| !frees.contains(it)));
+        }
+        Ok((!frees.is_empty()).then_some((run, frees)))
     }
 
     /// Makes the failing run with those calls of `free` doing nothing whose numbers (from 0) are in
@@ -213,10 +275,12 @@ impl Engine {
         &mut self,
         skipped: std::ops::Range<u64>,
     ) -> Result<Option<Skipped>, EngineError> {
-        let Some((mut run, free)) = self.before_free()? else {
+        let Some((mut run, frees)) = self.before_free()? else {
             return Ok(None);
         };
-        run.process.set_breakpoint(free)?;
+        for free in frees {
+            run.process.set_breakpoint(free)?;
+        }
         let _limit = run.process.limit(self.test_limit.times(STOPS));
         let (mut calls, mut from) = (0, Vec::new());
         while calls <= MOST_CALLS {

@@ -2,9 +2,11 @@
 //! allocator finds them.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use ddfuzz_triage::memory::{Maps, Memory};
 
+use super::asan::{GRANULE, SHADOW, shadow_of};
 use crate::graph::Header;
 use crate::unfold::Area;
 
@@ -16,6 +18,12 @@ const TCACHE: u64 = 0x290;
 const TCACHE_BINS: u64 = 64;
 /// Number of bytes from the beginning of a heap that are read; blocks beyond them are not seen.
 const LARGEST: u64 = 256 << 20;
+/// Byte of the shadow memory for what AddressSanitizer keeps in front of each heap block, and for
+/// memory that is no block yet.
+const HEAP_HEADER: u8 = 0xfa;
+/// Bytes of the shadow memory for parts of live heap blocks that the program may not access now: by
+/// its own request, behind the last element of a C++ container, or a length that C++ keeps.
+const PART: [u8; 3] = [0xf7, 0xfc, 0xac];
 /// Largest number of addresses at which the next chunk is searched for after one whose size field
 /// was overwritten.
 const FAR: usize = 1 << 12;
@@ -28,12 +36,28 @@ pub struct HeapBlocks {
     pub blocks: Vec<Area>,
     /// The words before blocks in which the allocator keeps their sizes, ascending.
     pub headers: Vec<Header>,
+    /// The memory from which AddressSanitizer takes heap blocks, and its shadow memory; empty
+    /// without it.
+    pub of_asan: Vec<Range<u64>>,
+}
+
+impl HeapBlocks {
+    /// Returns true if AddressSanitizer keeps its shadow memory or heap blocks at an address.
+    pub fn is_of_asan(&self, address: u64) -> bool {
+        self.of_asan.iter().any(|it| it.contains(&address))
+    }
 }
 
 /// Reads the live blocks of a process's heap, and the words in which the allocator keeps their
 /// sizes.
 pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     let mut found = HeapBlocks::default();
+    if maps
+        .find(SHADOW.start)
+        .is_some_and(|it| it.start == SHADOW.start)
+    {
+        return shadowed_blocks(maps, memory);
+    }
     for mapping in maps.iter() {
         if mapping.path.as_os_str() == "[heap]" {
             let length = (mapping.end - mapping.start).min(LARGEST);
@@ -49,6 +73,58 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     }
     found.blocks.sort_by_key(|block| block.start);
     found.headers.sort_by_key(|header| header.address);
+    found
+}
+
+/// Returns the live heap blocks, ascending by address, of a process with AddressSanitizer's
+/// allocator: its shadow memory shows where they begin and end.
+fn shadowed_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
+    let mut found = HeapBlocks::default();
+    found.of_asan.push(SHADOW);
+    for mapping in maps.iter() {
+        let is_anonymous = !mapping.is_file() && mapping.path.as_os_str().is_empty();
+        let length = mapping.end - mapping.start;
+        if !mapping.writable || !is_anonymous || SHADOW.contains(&mapping.start) || length > LARGEST
+        {
+            continue;
+        }
+        // The first block has its header at the beginning.
+        let first = memory.bytes(shadow_of(mapping.start), 1);
+        if first == [HEAP_HEADER] {
+            let shadow = memory.bytes(shadow_of(mapping.start), (length / GRANULE) as usize);
+            found.blocks.extend(live_in(mapping.start, &shadow));
+            found.of_asan.push(mapping.start..mapping.end);
+        }
+    }
+    found.blocks.sort_by_key(|block| block.start);
+    found
+}
+
+/// Returns the live heap blocks in the memory from the address `start` on, which the shadow memory
+/// `shadow` describes.
+fn live_in(start: u64, shadow: &[u8]) -> Vec<Area> {
+    let is_live = |byte: &u8| *byte < GRANULE as u8 || PART.contains(byte);
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < shadow.len() {
+        let length = shadow[at..].iter().take_while(|it| is_live(it)).count();
+        let behind = shadow[at + length..].iter().take_while(|it| !is_live(it));
+        if length > 0 && at > 0 && shadow[at - 1] == HEAP_HEADER {
+            // The last byte says how many of eight bytes belong to the block.
+            let part = u64::from(shadow[at + length - 1]);
+            let missing = if part > 0 && part < GRANULE {
+                GRANULE - part
+            } else {
+                0
+            };
+            let first = start + at as u64 * GRANULE;
+            found.push(Area {
+                start: first,
+                end: first + length as u64 * GRANULE - missing,
+                is_block: true,
+            });
+        }
+        at += length + behind.count();
+    }
     found
 }
 
@@ -278,6 +354,19 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shadow_memory_shows_where_blocks_begin_and_end() {
+        // A block of 13 bytes, a freed one, one of 16 bytes, of which four are behind the last element.
+        let shadow = [
+            0xfa, 0xfa, 0, 5, 0xfa, 0xfa, 0xfd, 0xfd, 0xfa, 0xfa, 0, 0xfc, 0xfa, 0xfa,
+        ];
+        let found = live_in(0x6000_0000_0000, &shadow);
+        let found: Vec<(u64, u64)> = (found.iter())
+            .map(|it| (it.start - 0x6000_0000_0000, it.end - it.start))
+            .collect();
+        assert_eq!(found, [(16, 13), (80, 16)]);
+    }
 
     #[test]
     fn sizes_are_multiples_of_16_with_a_flag() {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ddfuzz_triage::memory::Memory;
-use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SymbolKind};
 
 use super::instructions::{ARGUMENTS, Executed, Value};
 use super::process::Process;
@@ -31,6 +31,8 @@ pub enum LibraryCall {
     Free,
     /// The function allocates a heap block of as many bytes as its first argument says.
     Allocate,
+    /// The function reports that its first argument is a bad address, and ends the program.
+    Report,
     /// The function writes to no memory in which the program has stored a value.
     Nothing,
     /// The function may write to any memory.
@@ -98,7 +100,8 @@ impl LibraryCall {
     /// [`LibraryCall::Other`] for functions that are not known.
     fn of(name: &str) -> LibraryCall {
         let plain = name.trim_end_matches("_chk");
-        match plain.strip_prefix("__").unwrap_or(plain) {
+        let plain = plain.strip_prefix("__").unwrap_or(plain);
+        match plain.strip_prefix("asan_").unwrap_or(plain) {
             "memcpy" | "memmove" | "mempcpy" => LibraryCall::Copy,
             "strcpy" | "stpcpy" | "strncpy" => LibraryCall::CopyText,
             "memset" => LibraryCall::Fill,
@@ -106,6 +109,9 @@ impl LibraryCall {
             "malloc" | "_Znwm" | "_Znam" => LibraryCall::Allocate,
             name if HARMLESS.contains(&name) => LibraryCall::Nothing,
             // `std::ostream` and its operators.
+            _ if plain.starts_with("asan_report_") => LibraryCall::Report,
+            // They write to the shadow memory only.
+            _ if plain.starts_with("asan_") => LibraryCall::Nothing,
             name if name.starts_with("_ZNSo") || name.starts_with("_ZStls") => LibraryCall::Nothing,
             _ => LibraryCall::Other,
         }
@@ -120,7 +126,7 @@ impl LibraryCall {
             LibraryCall::Copy | LibraryCall::Fill => {
                 Some(address < to.saturating_add(length) && to < address.saturating_add(size))
             }
-            LibraryCall::Nothing | LibraryCall::Allocate => Some(false),
+            LibraryCall::Nothing | LibraryCall::Allocate | LibraryCall::Report => Some(false),
             // The allocator keeps its words in what is freed.
             LibraryCall::Free => {
                 (!(to..to.saturating_add(FREED)).contains(&address)).then_some(false)
@@ -153,12 +159,17 @@ impl LibraryCall {
 /// unknown). The key is the address, in the program's file, of the word that holds the function's
 /// address at run time (its entry in the global offset table).
 #[derive(Default)]
-pub struct Imports(HashMap<u64, (LibraryCall, usize)>);
+pub struct Imports {
+    imported: HashMap<u64, (LibraryCall, usize)>,
+    /// The functions of a runtime that is linked into the program, by their addresses in its file.
+    linked: HashMap<u64, (LibraryCall, usize)>,
+}
 
 impl Imports {
     /// Reads the imported functions of an ELF file; `prototypes` gives the number of declared
-    /// parameters by name.
-    pub fn of(image: &[u8], prototypes: &HashMap<String, usize>) -> Imports {
+    /// parameters by name. With `is_linked`, AddressSanitizer's runtime may be part of the file,
+    /// with functions that stand for those of the C library.
+    pub fn of(image: &[u8], prototypes: &HashMap<String, usize>, is_linked: bool) -> Imports {
         let Ok(file) = object::File::parse(image) else {
             return Imports::default();
         };
@@ -173,7 +184,18 @@ impl Imports {
             let parameters = prototypes.get(name).copied().unwrap_or(0);
             Some((slot, (LibraryCall::of(name), parameters)))
         });
-        Imports(named.collect())
+        let own = file.symbols().chain(file.dynamic_symbols());
+        let own = own.filter(|it| is_linked && it.is_definition() && it.kind() == SymbolKind::Text);
+        let linked = own.filter_map(|it| {
+            let name = it.name().ok()?;
+            let parameters = prototypes.get(name).copied().unwrap_or(0);
+            let call = LibraryCall::of(name);
+            (call != LibraryCall::Other).then_some((it.address(), (call, parameters)))
+        });
+        Imports {
+            imported: named.collect(),
+            linked: linked.collect(),
+        }
     }
 
     /// Returns the library's function that the call instruction `call` enters, and the number of
@@ -187,7 +209,10 @@ impl Imports {
         process: &mut Process,
         bias: u64,
     ) -> (LibraryCall, usize) {
-        let known = |slot: u64| self.0.get(&slot.wrapping_sub(bias)).copied();
+        if let Some(found) = self.linked.get(&entered.wrapping_sub(bias)) {
+            return *found;
+        }
+        let known = |slot: u64| self.imported.get(&slot.wrapping_sub(bias)).copied();
         // By the word itself, or by code of the linker that jumps there.
         if let Some((slot, _)) = call.read()
             && let Some(found) = known(slot)

@@ -6,7 +6,10 @@
 
 mod added;
 pub(crate) mod anomalies;
+pub(crate) mod asan;
+mod asan_checks;
 pub(crate) mod backward;
+mod bad_access;
 pub(crate) mod bounds;
 mod called_from;
 pub(crate) mod changed;
@@ -38,6 +41,7 @@ mod prepared;
 pub mod process;
 pub(crate) mod recorded;
 pub mod register_writer;
+mod registers;
 pub mod returned;
 pub mod run;
 mod same_type;
@@ -71,6 +75,7 @@ use regex::bytes::Regex;
 
 use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
 use one_cpu::OneCpu;
+pub(crate) use origin::History;
 use state::Modules;
 use watchdog::{Allowance, TimeLimit, Watchdog};
 
@@ -223,6 +228,16 @@ pub struct Engine {
     keys: HashMap<(i32, Option<u64>, Vec<u64>), StoppedCrash>,
     /// Names of functions of libraries, by addresses in them.
     library_names: RefCell<HashMap<u64, String>>,
+    /// Whether the program is compiled with AddressSanitizer.
+    pub(crate) has_asan: bool,
+    /// The instructions that the compiler has added for AddressSanitizer; none where it has not.
+    instrumented: asan_checks::Instrumented,
+    /// The functions in the program at which a run ends by a report of AddressSanitizer.
+    reporting: Vec<asan::Reporting>,
+    /// The bad access that AddressSanitizer reports in the failing run, once it is known.
+    pub(crate) reported: Option<asan::Reported>,
+    /// Addresses in the process of functions of AddressSanitizer's runtime, by their names.
+    runtime: RefCell<HashMap<String, u64>>,
     watchdog: Watchdog,
     one_cpu: OneCpu,
     limits: Limits,
@@ -310,7 +325,8 @@ impl Engine {
             why,
         })?;
         let image = std::fs::read(&program)?;
-        let imports = library::Imports::of(&image, &info.prototypes);
+        let has_asan = asan::is_in(&image);
+        let imports = library::Imports::of(&image, &info.prototypes, has_asan);
         Ok(Engine {
             sides,
             output,
@@ -322,6 +338,14 @@ impl Engine {
             classifier: StoppedClassifier::default(),
             keys: HashMap::new(),
             library_names: RefCell::default(),
+            has_asan,
+            instrumented: match has_asan {
+                true => asan_checks::Instrumented::of(&image),
+                false => asan_checks::Instrumented::default(),
+            },
+            reporting: asan::reporting(&image),
+            reported: None,
+            runtime: RefCell::default(),
             watchdog: Watchdog::start(whole_time)?,
             one_cpu: OneCpu::of_thread(),
             limits: targets[0].limits,
@@ -404,10 +428,23 @@ impl Engine {
         self.info.calls_inlined_at(pc.wrapping_sub(self.bias))
     }
 
-    /// Returns true if an address in the process belongs to the program's own code, and not to a
-    /// standard library.
+    /// Returns true if an address in the process belongs to the program's own code, and neither to
+    /// a standard library nor to what the compiler has added for AddressSanitizer.
     pub(crate) fn is_user(&self, pc: u64) -> bool {
-        (self.place(pc)).is_some_and(|(file, _)| !is_library_file(file))
+        (self.place(pc)).is_some_and(|(file, _)| !is_library_file(file)) && !self.is_added(pc)
+    }
+
+    /// Returns true if the instruction at an address in the process was added by the compiler for
+    /// AddressSanitizer.
+    fn is_added(&self, pc: u64) -> bool {
+        if !self.has_asan {
+            return false;
+        }
+        let pc = pc.wrapping_sub(self.bias);
+        let function = self.info.function(pc);
+        let ranges = function.map_or(&[][..], |it| &it.ranges);
+        let range = ranges.iter().find(|it| it.contains(&pc));
+        range.is_some_and(|range| self.instrumented.is_added(pc, range))
     }
 
     /// Returns the start of the statement to which an address in the process belongs; `None`

@@ -7,7 +7,6 @@ use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
 
 use super::freed::Lost;
-use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 
@@ -101,7 +100,7 @@ impl Engine {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
-        let address = |name| library_symbol(&run.process, name);
+        let address = |name| self.runtime_symbol(&run.process, name);
         let functions = [address("malloc"), address("calloc"), address("realloc")];
         let [Some(malloc), Some(calloc), Some(realloc)] = functions else {
             return Ok(None);

@@ -247,6 +247,12 @@ impl Code {
         code
     }
 
+    /// Returns the addresses of the `count` instructions that follow the one at `pc`.
+    pub fn following(&self, pc: u64, count: usize) -> Vec<u64> {
+        let all = self.all.iter().map(|it| it.0.ip());
+        all.skip_while(|it| *it <= pc).take(count).collect()
+    }
+
     /// Returns true for a register that points to the function's frame, in which its variables are.
     pub fn is_frame(&self, register: Register) -> bool {
         register == Register::RSP || register == Register::RBP && self.has_frame_pointer

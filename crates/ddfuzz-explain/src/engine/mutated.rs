@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
-use iced_x86::Register;
+use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 
 use super::evidence::{Averting, common, spread, unlike};
-use super::mutants::{Code, Mutant, Patch, jump_tables, mutants};
+use super::mutants::{Code, Mutant, MutantKind, Patch, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, register_mut};
 use super::run::{self, Halt, Pace};
@@ -34,6 +34,9 @@ const CASES: usize = 256;
 const FUNCTIONS: usize = 4_000;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
+/// Largest number of instructions between the one that computes an address and the check of it by
+/// AddressSanitizer.
+const CHECKED: usize = 4;
 /// No more mutants are run once mutants of this many kinds and lines (pairs) did not end in time.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
@@ -135,7 +138,8 @@ impl Engine {
         for (function, code) in codes.flat_map(|it| it.1.iter().map(|code| (it.0, code))) {
             let cases = jump_tables(code).into_iter();
             let cases: Vec<u64> = cases.flat_map(|it| targets(process, it)).collect();
-            found.extend(mutants(code, line, &cases));
+            let of_code = mutants(code, line, &cases).into_iter();
+            found.extend(of_code.filter(|it| !self.moves_address(code, it)));
             let is_executed = |pc| line(pc).is_some_and(|it| it.1);
             found.extend(self.same_types(function, code, is_executed));
             conditions.extend(code.conditions());
@@ -150,6 +154,28 @@ impl Engine {
         let mut known = HashSet::new();
         found.retain(|it| known.insert(it.patch.clone()));
         Ok(found)
+    }
+
+    /// Returns true if a mutant in the code `code` moves the address of an access that
+    /// AddressSanitizer checks, so that it only misses a bad one: by one byte of an element, or to
+    /// the other side of a pointer.
+    fn moves_address(&self, code: &Code, mutant: &Mutant) -> bool {
+        let Patch::Code(at, bytes) = &mutant.patch else {
+            return false;
+        };
+        let it = Decoder::with_ip(64, bytes, *at, DecoderOptions::NONE).decode();
+        if !self.has_asan || !it.op0_register().is_gpr64() {
+            return false;
+        }
+        let is_checked = || {
+            let next = code.following(*at, CHECKED);
+            next.into_iter().any(|it| self.is_added(it))
+        };
+        match (mutant.kind, it.mnemonic()) {
+            (MutantKind::Constant, Mnemonic::Lea) => it.memory_index_scale() >= 4,
+            (MutantKind::Operator, Mnemonic::Sub) => is_checked(),
+            _ => false,
+        }
     }
 
     /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if it

@@ -9,7 +9,6 @@ use ddfuzz_triage::memory::{Maps, Memory};
 use super::heap::{Damaged, damaged, heap_blocks, is_size, says_used};
 use super::instructions::Value;
 use super::origin::History;
-use super::prepared::library_symbol;
 use super::process::Stop;
 use super::run::{Next, Pace, Run};
 use super::writer::{LastWrite, Watched, watch};
@@ -55,6 +54,9 @@ pub struct Allocated {
     /// Addresses of the calls in the program's own code that led to the allocation, innermost
     /// first.
     pub calls: Vec<u64>,
+    /// Number of the innermost of `calls` that are made in functions which return the new block to
+    /// their caller, as a function that also checks that there is memory.
+    pub wrappers: usize,
     /// The call of the allocating function, from which the size can be followed back.
     pub asked: AllocationCall,
 }
@@ -98,6 +100,9 @@ struct Followed {
     /// Number of calls of allocating functions so far, by return address.
     calls: HashMap<u64, u64>,
     allocated: Option<Allocated>,
+    /// Where the functions return to, and their stack pointers then, that have called for the block
+    /// and may return it, innermost first.
+    returning: Vec<(u64, u64)>,
     overwritten: Option<(Allocated, LastWrite)>,
     value: Option<u64>,
     /// Whether the watched word has been overwritten, so that it is no longer a size field.
@@ -145,6 +150,10 @@ impl Engine {
     /// # Errors
     /// When the run cannot be made.
     pub(crate) fn beyond(&mut self, history: &History) -> Result<Option<Beyond>, EngineError> {
+        // A block that AddressSanitizer has reported is known already.
+        if self.has_asan {
+            return Ok(None);
+        }
         let Some((recorded, last)) = history.moments.first() else {
             return Ok(None);
         };
@@ -178,6 +187,25 @@ impl Engine {
         }))
     }
 
+    /// Returns the last allocation in the failing run of the heap block with the addresses `block`;
+    /// `None` where it was not seen.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub(super) fn allocation(
+        &mut self,
+        block: &std::ops::Range<u64>,
+    ) -> Result<Option<Allocated>, EngineError> {
+        let Some(run) = self.at_entry(Side::Failing)? else {
+            return Ok(None);
+        };
+        let damaged = Damaged {
+            block: block.start,
+            word: block.end.next_multiple_of(8),
+        };
+        Ok(self.followed(run, damaged)?.allocated)
+    }
+
     /// Starts the failing run and sets a watchpoint on `damaged.word`, the size field of the
     /// allocator that this run overwrites. `None` where the address of the program's first
     /// instruction is not known.
@@ -199,7 +227,7 @@ impl Engine {
     /// not seen is missing in the result. `ended` is an earlier run that has crashed, in whose
     /// process the allocating functions are looked up.
     fn followed(&mut self, ended: Run, damaged: Damaged) -> Result<Followed, EngineError> {
-        let address = |name: &&str| library_symbol(&ended.process, name);
+        let address = |name: &&str| self.runtime_symbol(&ended.process, name);
         let allocators: Vec<u64> = ALLOCATORS.iter().filter_map(address).collect();
         drop(ended);
         let mut known = Followed::default();
@@ -256,6 +284,7 @@ impl Engine {
             }
             return Ok(());
         }
+        self.returns_block(run, registers, damaged, known)?;
         // Calls that a `longjmp` has left never return.
         known.pending.retain(|it| it.stack_pointer >= registers.rsp);
         let is_returned = |it: &mut Pending| it.stack_pointer == registers.rsp;
@@ -265,12 +294,53 @@ impl Engine {
         {
             let frames = self.frames(&mut run.process)?;
             let calls = self.own_calls(&frames);
+            let user = frames.iter().take_while(|it| self.is_own_code(it.code - 1));
+            known.returning = frames
+                .iter()
+                .skip(1)
+                .zip(user)
+                .map(|(caller, it)| (caller.pc, it.cfa))
+                .take(CALLERS - 1)
+                .collect();
             known.allocated = Some(Allocated {
                 size: call.size,
+                wrappers: 0,
                 calls,
                 asked: call.asked,
             });
             known.overwritten = None;
+            if let Some((back, _)) = known.returning.first() {
+                run.process.set_breakpoint(*back)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records in `known` that a function, which has called for the heap block `damaged`, returns the
+    /// block to its caller, if the run has just returned from one. Watches the next one then.
+    fn returns_block(
+        &mut self,
+        run: &mut Run,
+        registers: &libc::user_regs_struct,
+        damaged: Damaged,
+        known: &mut Followed,
+    ) -> Result<(), EngineError> {
+        let Some(allocated) = &mut known.allocated else {
+            return Ok(());
+        };
+        let Some(next) = known.returning.first().copied() else {
+            return Ok(());
+        };
+        if (registers.rip, registers.rsp) != next {
+            return Ok(());
+        }
+        known.returning.remove(0);
+        match registers.rax == damaged.block && allocated.wrappers + 1 < allocated.calls.len() {
+            true => allocated.wrappers += 1,
+            false => known.returning.clear(),
+        }
+        if let Some((back, _)) = known.returning.first() {
+            run.process.set_breakpoint(*back)?;
         }
         Ok(())
     }

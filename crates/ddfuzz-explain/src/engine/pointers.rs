@@ -337,7 +337,10 @@ impl Following<'_> {
             LibraryCall::Copy | LibraryCall::Fill => (How::Counted, &ARGUMENTS[..1]),
             LibraryCall::CopyText => (How::Text, &ARGUMENTS[..1]),
             LibraryCall::Other => (How::Called, &ARGUMENTS),
-            LibraryCall::Free | LibraryCall::Allocate | LibraryCall::Nothing => return,
+            LibraryCall::Free
+            | LibraryCall::Allocate
+            | LibraryCall::Report
+            | LibraryCall::Nothing => return,
         };
         let values: Vec<u64> = numbers.iter().map(|it| executed.registers[*it]).collect();
         for (number, value) in numbers.iter().zip(&values) {

@@ -16,7 +16,7 @@ const CONSTANT: [u8; 11] = [
     0x48, 0x89, 0xf1, 0xb0, 0x5a, 0xf3, 0xaa, 0x48, 0x89, 0xf0, 0xc3,
 ];
 /// Machine code of the instruction `ud2`, which ends a program by a signal.
-const TRAP: [u8; 2] = [0x0f, 0x0b];
+pub(super) const TRAP: [u8; 2] = [0x0f, 0x0b];
 /// Type of the entry of the auxiliary vector that has the address of 16 random bytes.
 const AT_RANDOM: u64 = 25;
 
@@ -66,6 +66,7 @@ impl Engine {
         if let Some(end) = self.panic_end() {
             process.write(end, &TRAP)?;
         }
+        self.end_at_reports(process)?;
         let entry = self.entry.filter(|_| self.calls_getrandom);
         let Some(entry) = entry.map(|entry| entry.wrapping_add(self.bias)) else {
             return Ok(());

@@ -15,8 +15,8 @@ use nix::sys::ptrace;
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 
+pub use super::registers::{by_number, register_mut};
 use super::watchdog::{Limit, Watchdog, clock, count_traced};
-use crate::dwarf::frames::REGISTERS;
 use crate::engine::open_files::OpenFiles;
 use crate::engine::watchdog::TimeLimit;
 
@@ -555,6 +555,16 @@ impl Process {
     /// # Errors
     /// When the process is gone.
     pub fn call(&mut self, function: u64, argument: u64) -> io::Result<Option<u64>> {
+        self.call_with(function, [argument, 0, 0, 0, 0])
+    }
+
+    /// Calls a function of the process with five arguments, and returns its result; `None` where
+    /// the call does not return.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn call_with(&mut self, function: u64, arguments: [u64; 5]) -> io::Result<Option<u64>> {
+        let [rdi, rsi, rdx, rcx, r8] = arguments;
         let before = self.registers()?;
         let had = self.breakpoints.contains_key(&before.rip);
         self.set_breakpoint(before.rip)?;
@@ -564,7 +574,11 @@ impl Process {
         self.set_registers(user_regs_struct {
             rip: function,
             rsp: stack - 8,
-            rdi: argument,
+            rdi,
+            rsi,
+            rdx,
+            rcx,
+            r8,
             rax: 0,
             orig_rax: u64::MAX,
             ..before
@@ -641,40 +655,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// Returns the values of the registers by their DWARF numbers, the program counter last.
-pub fn by_number(registers: &user_regs_struct) -> [u64; REGISTERS] {
-    let it = registers;
-    [
-        it.rax, it.rdx, it.rcx, it.rbx, it.rsi, it.rdi, it.rbp, it.rsp, it.r8, it.r9, it.r10,
-        it.r11, it.r12, it.r13, it.r14, it.r15, it.rip,
-    ]
-}
-
-/// Returns the register with a DWARF number, to change it; `None` where no general register has
-/// that number.
-pub fn register_mut(registers: &mut user_regs_struct, number: u16) -> Option<&mut u64> {
-    let it = registers;
-    Some(match number {
-        0 => &mut it.rax,
-        1 => &mut it.rdx,
-        2 => &mut it.rcx,
-        3 => &mut it.rbx,
-        4 => &mut it.rsi,
-        5 => &mut it.rdi,
-        6 => &mut it.rbp,
-        7 => &mut it.rsp,
-        8 => &mut it.r8,
-        9 => &mut it.r9,
-        10 => &mut it.r10,
-        11 => &mut it.r11,
-        12 => &mut it.r12,
-        13 => &mut it.r13,
-        14 => &mut it.r14,
-        15 => &mut it.r15,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -469,8 +469,8 @@ impl Engine {
                 Next::Breakpoint(registers) if registers.rsp > now.rsp => break registers,
                 Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
                 Next::Other(_) => {}
-                Next::Ended(_) => {
-                    recorded.fault = self.classifier.fault_address(run.process.pid);
+                Next::Ended(ending) => {
+                    recorded.fault = ending.crash.and_then(|it| it.address);
                     return Ok(None);
                 }
             }

@@ -210,7 +210,10 @@ impl Engine {
         let maps = Maps::of(process.pid);
         self.modules.map(&maps);
         let own = symbol_in(&self.program, "malloc");
-        self.malloc = own.map(|address| address.wrapping_add(self.bias));
+        self.malloc = match self.has_asan {
+            true => self.runtime_symbol(process, "malloc"),
+            false => own.map(|address| address.wrapping_add(self.bias)),
+        };
         for mapping in maps.iter().filter(|mapping| mapping.executable) {
             let code = process.bytes(
                 mapping.start,
@@ -377,6 +380,11 @@ impl Engine {
                 self.keys.insert(key, crash.clone());
                 crash
             }
+        };
+        let is_reported = self.has_asan && [libc::SIGABRT, libc::SIGILL].contains(&signal);
+        let (crash, signal) = match is_reported {
+            true => self.with_report(process, (crash, signal)),
+            false => (crash, signal),
         };
         Ok(Next::Ended(Box::new(Ending {
             ended: Ended::Signal(signal),

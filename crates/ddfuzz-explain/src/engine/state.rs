@@ -579,7 +579,7 @@ impl State for ProcessState<'_> {
         let mapping = self.maps.find(address)?;
         let name = mapping.path.to_string_lossy();
         // Between the blocks of the heap there is no valid memory.
-        if !mapping.writable || name == "[heap]" {
+        if !mapping.writable || name == "[heap]" || self.heap.is_of_asan(address) {
             return None;
         }
         let start = match name == "[stack]" {
@@ -617,8 +617,8 @@ impl State for ProcessState<'_> {
                 false => mapping.end,
             };
             let is_large = || self.by_start.range(mapping.start..end).next().is_some();
-            if mapping.writable && is_anonymous && !of_library && mapping.start < end && !is_large()
-            {
+            let is_own = mapping.writable && is_anonymous && !self.heap.is_of_asan(mapping.start);
+            if is_own && !of_library && mapping.start < end && !is_large() {
                 found.push(Area {
                     start: mapping.start,
                     end,

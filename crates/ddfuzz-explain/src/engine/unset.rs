@@ -4,7 +4,6 @@
 
 use ddfuzz_triage::memory::{Maps, Memory};
 
-use super::prepared::library_symbol;
 use super::process::Stop;
 use super::run::{Next, Pace, Run};
 use super::writer::Watched;
@@ -71,7 +70,7 @@ impl Engine {
             Begins::Allocation => {
                 let names = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
                 for name in names {
-                    if let Some(at) = library_symbol(&run.process, name) {
+                    if let Some(at) = self.runtime_symbol(&run.process, name) {
                         run.process.set_breakpoint(at)?;
                         allocators.push((name, at));
                     }

@@ -91,6 +91,7 @@ fn numbers_out_of_range_come_first() {
     let block = OverflowRecord {
         bytes: 3,
         allocated: vec![own(50)],
+        wrappers: 0,
         size: Some(value(60, vec![odd])),
         passes_size: false,
         extent: None,
@@ -114,6 +115,7 @@ fn of_a_block_its_size_its_extent_and_a_tested_write_behind_it_are_named() {
     let block = OverflowRecord {
         bytes: 3,
         allocated: vec![own(50)],
+        wrappers: 0,
         size: Some(value(60, Vec::new())),
         passes_size: false,
         extent: Some(in_writer),
@@ -145,6 +147,7 @@ fn a_call_that_only_passes_the_size_on_is_passed_over() {
     let block = OverflowRecord {
         bytes: 3,
         allocated: vec![own(50)],
+        wrappers: 0,
         size: Some(size),
         passes_size: true,
         extent: None,
@@ -210,6 +213,7 @@ fn the_function_that_takes_a_size_from_memory_for_its_caller_is_named() {
         let block = OverflowRecord {
             bytes: 3,
             allocated: vec![own(50)],
+            wrappers: 0,
             size: Some(size),
             passes_size: false,
             extent: None,
@@ -371,4 +375,33 @@ fn a_write_out_of_its_variable_comes_first() {
     }
     let why = "writes to element -1 of r->name, which has 8".to_owned();
     assert_eq!(first(&it), (Some(50), why, false));
+}
+
+#[test]
+fn a_function_that_only_returns_a_new_block_is_not_named() {
+    let allocates = frame("xmalloc", "main.c", 9);
+    let size = OriginRecord {
+        read: Some(allocates.clone()),
+        ..value(60, vec![value(65, Vec::new())])
+    };
+    let block = |passes_size| OverflowRecord {
+        bytes: 3,
+        allocated: vec![allocates.clone(), own(50)],
+        wrappers: 1,
+        size: Some(size.clone()),
+        passes_size,
+        extent: None,
+        writer: own(70),
+        reads: false,
+        is_averted: true,
+    };
+    let of = |passes_size| {
+        lines(&Explanation {
+            overflow: Some(block(passes_size)),
+            ..Explanation::default()
+        })
+    };
+    assert_eq!(of(true), [Some(60), Some(70), Some(65)]);
+    // It computes the size itself.
+    assert_eq!(of(false)[0], Some(9));
 }

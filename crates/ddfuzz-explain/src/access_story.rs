@@ -1,0 +1,133 @@
+//! The sentence about the bad access that AddressSanitizer reports. Pure.
+
+use crate::named_places::{calls, function_at};
+use crate::report::{AccessRecord, Explanation};
+use crate::story::plain;
+
+/// Writes a sentence about the bad access that AddressSanitizer reports; `None` where it reports
+/// none.
+pub(crate) fn access(it: &Explanation) -> Option<String> {
+    let found = it.access.as_ref()?;
+    let place = found.place.first().map(function_at)?;
+    let bytes = bytes(found.bytes);
+    let named = found
+        .name
+        .as_ref()
+        .map_or("memory".to_owned(), |it| plain(it));
+    let what = match (found.bytes, found.writes) {
+        (0, _) => format!("frees {}", block(found)),
+        (_, true) => format!("writes {bytes} at {named}, {}", beside(found)),
+        (_, false) => format!("reads {bytes} at {named}, {}", beside(found)),
+    };
+    let allocated = match found.allocated.is_empty() {
+        true => String::new(),
+        false => format!(", allocated by {}", calls(&found.allocated)),
+    };
+    let index = match (&found.index, found.element) {
+        (Some(name), Some(element)) => format!("; {name} is {element}"),
+        _ => String::new(),
+    };
+    Some(format!("{place} {what}{allocated}{index}."))
+}
+
+/// Says of how many bytes an access or an object is.
+fn bytes(count: u64) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        _ => format!("{count} bytes"),
+    }
+}
+
+/// Describes the heap block that is freed by an access.
+fn block(it: &AccessRecord) -> String {
+    match it.object_bytes {
+        0 => "what is no heap block".to_owned(),
+        size => format!("a heap block of {} that was freed before", bytes(size)),
+    }
+}
+
+/// Describes where an access is, as seen from its object.
+fn beside(it: &AccessRecord) -> String {
+    let size = it.object_bytes;
+    let object = match it.region.as_deref() {
+        Some("heap") => format!("a heap block of {}", bytes(size)),
+        Some(_) => format!("a variable of {}", bytes(size)),
+        None => return "where no object is".to_owned(),
+    };
+    if it.is_of_freed() {
+        return format!("in {object} that was freed");
+    }
+    let end = it.distance - size as i64;
+    let from = match (it.distance < 0, end) {
+        (true, _) => format!("{} before", bytes(it.distance.unsigned_abs())),
+        (_, 0) => "behind the end of".to_owned(),
+        (_, 1..) => format!("{} behind the end of", bytes(end.unsigned_abs())),
+        _ => "across the end of".to_owned(),
+    };
+    match (it.element, it.elements) {
+        (Some(_), 2..) => format!("{from} {object} with {} elements", it.elements),
+        _ => format!("{from} {object}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::FrameRecord;
+
+    fn told(change: impl FnOnce(&mut AccessRecord)) -> String {
+        let frame = |function: &str, line| FrameRecord {
+            function: function.to_owned(),
+            file: Some("a.c".to_owned()),
+            line: Some(line),
+        };
+        let mut access = AccessRecord {
+            kind: "heap-buffer-overflow".to_owned(),
+            place: vec![frame("find", 20)],
+            bytes: 4,
+            name: Some("t->values[3]".to_owned()),
+            element: Some(3),
+            elements: 3,
+            index: Some("i".to_owned()),
+            region: Some("heap".to_owned()),
+            object_bytes: 12,
+            distance: 12,
+            allocated: vec![frame("init", 7)],
+            ..AccessRecord::default()
+        };
+        change(&mut access);
+        let it = Explanation {
+            access: Some(access),
+            ..Explanation::default()
+        };
+        super::access(&it).unwrap()
+    }
+
+    #[test]
+    fn an_access_is_told_from_its_object() {
+        assert_eq!(
+            told(|_| {}),
+            "find at a.c:20 reads 4 bytes at t->values[3], behind the end of a heap block of 12 bytes \
+             with 3 elements, allocated by init at a.c:7; i is 3."
+        );
+        let before = told(|it| {
+            (it.element, it.distance, it.index) = (Some(-1), -4, None);
+            it.name = Some("t->values[-1]".to_owned());
+            (it.region, it.allocated) = (Some("global".to_owned()), Vec::new());
+        });
+        assert_eq!(
+            before,
+            "find at a.c:20 reads 4 bytes at t->values[-1], 4 bytes before a variable of 12 bytes with \
+             3 elements."
+        );
+        let again = told(|it| {
+            (it.bytes, it.kind) = (0, "double-free".to_owned());
+            it.index = None;
+        });
+        assert_eq!(
+            again,
+            "find at a.c:20 frees a heap block of 12 bytes that was freed before, allocated by init at \
+             a.c:7."
+        );
+    }
+}
