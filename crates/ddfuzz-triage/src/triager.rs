@@ -14,7 +14,7 @@ use crate::class::{
 };
 use crate::crash::{CaptureWay, Run, record};
 use crate::crash_copy;
-use crate::hang::Cut;
+use crate::hang::InterruptReason;
 use crate::messages::{Diagnostics, FatalMessage, Tool, comes_with, shown_line};
 use crate::modules::ModuleCache;
 use crate::report_frames::ReportFrames;
@@ -593,7 +593,7 @@ impl Triager {
             let mut tracee = self.start.start(input, aslr)?;
             let (start, cache) = (&*self.start, &mut self.cache);
             match self.tracer.follow(&mut *tracee, start, cache)? {
-                Some((Trace { ended, snapshot }, cut)) => {
+                Some((Trace { ended, snapshot }, reason)) => {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = Finished {
@@ -602,7 +602,7 @@ impl Triager {
                         ..self.finished(seen, tracee.said(), began)
                     };
                     // If only the tracer made the run slow, the run without a tracer counts.
-                    if ended == Ended::Timeout && cut == Some(Cut::Delayed) {
+                    if ended == Ended::Timeout && reason == Some(InterruptReason::Delayed) {
                         let untraced = self.run_copied(input, aslr)?;
                         let is_quicker = untraced.ended != Ended::Timeout;
                         return Ok(if is_quicker { untraced } else { traced });

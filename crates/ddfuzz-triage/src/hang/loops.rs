@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nix::unistd::Pid;
 
 use crate::capture::Tracer;
-use crate::hang::stack::Level;
+use crate::hang::stack::ActiveCall;
 use crate::instruction::{Goes, branches};
 use crate::memory::Memory;
 
@@ -46,12 +46,12 @@ impl Tracer<'_> {
     /// Returns the loops of the function that the stack frame `level` of the stopped thread `tid`
     /// is in. Empty for runtime functions (C library …), for functions over 256 KiB, and for
     /// unreadable code.
-    pub(super) fn loops_of(&mut self, tid: Pid, level: &Level) -> Loops {
+    pub(super) fn loops_of(&mut self, tid: Pid, level: &ActiveCall) -> Loops {
         let code = self.code_of(tid, level);
         code.map_or_else(Loops::default, |(start, code)| Loops::of(&code, start))
     }
 
-    fn code_of(&mut self, tid: Pid, level: &Level) -> Option<(u64, Vec<u8>)> {
+    fn code_of(&mut self, tid: Pid, level: &ActiveCall) -> Option<(u64, Vec<u8>)> {
         let frame = level.frame.as_ref().filter(|_| level.is_own())?;
         let (mut memory, layout) = self.cache.live(tid, level.place.sp);
         let region = layout.region(level.address())?;
@@ -76,7 +76,7 @@ impl Loops {
         let all: BTreeSet<u64> = loops.after.keys().copied().collect();
         let mut todo = vec![(all, BTreeSet::new(), 0)];
         while let Some((within, without, depth)) = todo.pop() {
-            for circle in circles(&loops.after, &within, &without) {
+            for circle in components(&loops.after, &within, &without) {
                 let heads = loops.entries(&circle, start);
                 let Some(head) = heads.first().or(circle.first()).copied() else {
                     continue;
@@ -168,7 +168,7 @@ fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
 /// Returns the loops in the control flow graph `after`, as strongly connected components: only
 /// among the basic blocks `within`, and without the edges that lead to the blocks `without`. A
 /// single block is a loop if it jumps to itself.
-fn circles(
+fn components(
     after: &BTreeMap<u64, Vec<u64>>,
     within: &BTreeSet<u64>,
     without: &BTreeSet<u64>,
@@ -187,17 +187,17 @@ fn circles(
         walk(*root, &mut seen, &mut order, |at| next(at).collect());
     }
     let mut seen = BTreeSet::new();
-    let mut circles = Vec::new();
+    let mut components = Vec::new();
     for root in order.into_iter().rev() {
         let mut circle = Vec::new();
         let back = |at: u64| before.get(&at).cloned().unwrap_or_default();
         walk(root, &mut seen, &mut circle, back);
         let turns = circle.len() > 1 || circle.iter().any(|at| next(*at).any(|to| to == *at));
         if turns {
-            circles.push(circle.into_iter().collect());
+            components.push(circle.into_iter().collect());
         }
     }
-    circles
+    components
 }
 
 /// Traverses a control flow graph from the basic block `root`, and appends the start addresses of

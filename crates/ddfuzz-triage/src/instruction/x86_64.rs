@@ -165,7 +165,7 @@ pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
 /// the function or through a pointer, and, unless `loops` is set, no backward jump. A function with
 /// a single call does not count: it could be the remainder of a function whose rest the compiler
 /// inlined into its callers.
-pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
+pub(crate) fn only_ends_program(code: &[u8], address: u64, loops: bool) -> bool {
     let end = address.wrapping_add(code.len() as u64);
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut calls = 0;
