@@ -243,7 +243,7 @@ pub(crate) enum Classified {
 impl Classified {
     /// Returns true if the classified run has its complete crash record, because its crash was not
     /// reported before, so that the input may have to be stored. False for a crash with known keys.
-    pub(crate) fn is_new(&self) -> bool {
+    pub(crate) fn has_full_record(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }
 }

@@ -119,7 +119,7 @@ pub fn quarantine(
     for input in ordered {
         match lines.get(&input.content) {
             Some(Some(line)) => found.hold(input, line),
-            Some(None) if input.again => {
+            Some(None) if input.passed_before => {
                 let line = file_as_flaky(store, campaign, input, &settings.minimizing)?;
                 match line {
                     Some(line) => found.hold(input, &line),
@@ -185,7 +185,7 @@ fn file_as_flaky(
     };
     let mut store = lock(store);
     let filed = store.file(Kind::Flaky, &crash, &bytes)?;
-    store.write_reproduce(&filed.id, &target.by_main())?;
+    store.write_reproduce(&filed.id, &target.with_main_arguments())?;
     let (mut journal, lines) = store.triage_journal()?;
     journal.add(&Triaged {
         leaks: false,
@@ -264,7 +264,7 @@ pub struct FailingInput {
     pub ended: Ended,
     /// Whether an earlier run of the input did not fail. If so, and if triage finds no failure, the
     /// input is stored as flaky; if not, such an input counts as not failing.
-    pub again: bool,
+    pub passed_before: bool,
 }
 
 /// Returns failing inputs in the order in which they are examined, by size and hash of the content,
@@ -305,7 +305,7 @@ pub fn file_slip(
     };
     let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
     let filed = store.file(Kind::of_class(&crash.class), &crash, &slip.input)?;
-    store.write_reproduce(&filed.id, &target.by_main())?;
+    store.write_reproduce(&filed.id, &target.with_main_arguments())?;
     Ok(Some(filed.id))
 }
 
@@ -320,7 +320,7 @@ mod tests {
             content: ContentHash::of(text),
             size: text.len() as u64,
             ended: Ended::Timeout,
-            again: false,
+            passed_before: false,
         };
         let mut failing = vec![
             input("z", b"one"),

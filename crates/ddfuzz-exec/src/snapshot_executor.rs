@@ -109,7 +109,7 @@ impl SnapshotExecutor {
         trust: ProgramTrust,
         start_server: StartServer,
     ) -> Result<(SnapshotExecutor, String), ExecError> {
-        let (server, how) = match trust.end() {
+        let (server, how) = match trust.end_reason() {
             Some(end) => {
                 let forking = start_server(Inject::Defer)?;
                 let from = start_in_words(forking.fork_point());
@@ -226,7 +226,7 @@ impl SnapshotExecutor {
     /// process, makes the runs since the last comparison again by forks, and adds those that end in
     /// another way to `corrected`.
     fn follow_trust(&mut self) -> Result<(), ExecError> {
-        let Some(why) = self.trust.end().filter(|_| !self.is_ended) else {
+        let Some(why) = self.trust.end_reason().filter(|_| !self.is_ended) else {
             return Ok(());
         };
         self.is_ended = true;
@@ -344,8 +344,8 @@ impl Executor for SnapshotExecutor {
         Ok(runs)
     }
 
-    fn places(&self) -> Option<usize> {
-        self.runner.places()
+    fn counter_count(&self) -> Option<usize> {
+        self.runner.counter_count()
     }
 
     fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {

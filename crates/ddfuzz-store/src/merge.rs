@@ -294,9 +294,9 @@ impl EntryFiles<'_> {
         let original = fs::metadata(self.into.join(layout::ORIGINAL));
         let original = original.map_or(0, |facts| facts.len());
         let current = CurrentMinimizations::read(self.from, self.into, original, builds)?;
-        if current.is_passing_new {
+        if current.has_new_rejected {
             let path = self.into.join(layout::PASSING);
-            self.write(layout::PASSING, &json::text_of(&path, &current.passing)?)?;
+            self.write(layout::PASSING, &json::text_of(&path, &current.rejected)?)?;
         }
         let changes = ArchiveChanges::of(&current);
         for (ending, one) in &changes.added {

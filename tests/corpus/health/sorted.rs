@@ -99,7 +99,7 @@ fn what_ends_badly_again_after_it_was_well_is_flaky() {
     let mut once = ill(place.write("once", b"b"), b"b");
     let first = quarantined(&place, "out", &settings, &[once.clone()]);
     assert_eq!(first.well, [once.content]);
-    once.again = true;
+    once.passed_before = true;
     once.ended = Ended::Timeout;
     for _ in 0..2 {
         let found = quarantined(&place, "out", &settings, &[once.clone()]);

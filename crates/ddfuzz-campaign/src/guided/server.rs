@@ -368,8 +368,8 @@ impl GuidedEngine<'_> {
             Request::WriteReproduce { id } => {
                 let minimizing = &self.settings.minimizing;
                 let target = match groups.reader().entry(id)? {
-                    Some(entry) => minimizing.of(&entry.crash).target.by_main(),
-                    None => minimizing.target.by_main(),
+                    Some(entry) => minimizing.of(&entry.crash).target.with_main_arguments(),
+                    None => minimizing.target.with_main_arguments(),
                 };
                 groups.write_reproduce(id, &target)?;
             }

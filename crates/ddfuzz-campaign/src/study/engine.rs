@@ -94,7 +94,7 @@ pub fn run(
         first,
         fuzzed: Duration::ZERO,
         ways: Vec::new(),
-        not_started: HashSet::new(),
+        not_minimizable: HashSet::new(),
         unstored: 0,
     };
     engine.study()
@@ -114,7 +114,7 @@ pub(super) struct StudyEngine<'a> {
     pub(super) ways: Vec<Way>,
     /// Entries (stored findings) whose programs could not be run, or whose crash did not happen
     /// again, when they were to be minimized; this call of ddfuzz does not try them again.
-    pub(super) not_started: HashSet<EntryId>,
+    pub(super) not_minimizable: HashSet<EntryId>,
     /// Number of findings of this call that were not stored because the disk was full.
     pub(super) unstored: u64,
     pub(super) phase: Phase,

@@ -69,7 +69,7 @@ pub(super) struct WatchEngine<'a> {
     /// Number of searches for files since the watched fuzzer has ended.
     last_looks: u32,
     /// Why the watch examines no more files; `None` while it still examines files.
-    over: Option<EndReason>,
+    end_reason: Option<EndReason>,
     /// Results of examiner threads that must wait for the results of earlier tasks, by task number:
     /// results are committed (counted and stored) in the order of the tasks.
     early: BTreeMap<u64, ExaminedInput>,
@@ -119,7 +119,7 @@ impl<'a> WatchEngine<'a> {
             minimize_queue: MinimizeQueue::default(),
             producing: Producing::Running,
             last_looks: 0,
-            over: None,
+            end_reason: None,
             early: BTreeMap::new(),
             watched: None,
             unsaved: true,
@@ -162,8 +162,8 @@ impl<'a> WatchEngine<'a> {
         if watched.is_ok() {
             self.note_left();
         }
-        if self.over.is_none() && self.session.disk_wait.is_given_up() {
-            self.over = Some(EndReason::Time);
+        if self.end_reason.is_none() && self.session.disk_wait.is_given_up() {
+            self.end_reason = Some(EndReason::Time);
         }
         let elapsed = self.session.elapsed();
         self.watched = Some(elapsed);
@@ -193,7 +193,7 @@ impl<'a> WatchEngine<'a> {
         replies: &Receiver<MinimizerReply>,
     ) -> Result<(), CampaignError> {
         self.watched = None;
-        while !self.session.stopped() && self.over.is_none() {
+        while !self.session.stopped() && self.end_reason.is_none() {
             self.producing = self.producer.poll()?;
             self.files.add(self.producer.dropped());
             self.search();
@@ -209,7 +209,9 @@ impl<'a> WatchEngine<'a> {
         }
         drop(task);
         // Inputs that were handed out before the time was over are still committed.
-        while !self.session.stopped() && self.over == Some(EndReason::Time) && self.files.open() > 0
+        while !self.session.stopped()
+            && self.end_reason == Some(EndReason::Time)
+            && self.files.open() > 0
         {
             self.receive_answers(answers)?;
             self.receive_replies(replies)?;
@@ -239,7 +241,7 @@ impl<'a> WatchEngine<'a> {
                 .screen
                 .note(&format!("warning: {path} is not run: it is being written"));
         }
-        self.over = Some(EndReason::Ended);
+        self.end_reason = Some(EndReason::Ended);
     }
 
     /// Returns true if all files found so far are examined and their results are counted and
@@ -293,7 +295,7 @@ impl<'a> WatchEngine<'a> {
             self.early.insert(received.task.at, received);
             answer = answers.try_recv().ok();
         }
-        while !matches!(self.over, Some(EndReason::Until(_)))
+        while !matches!(self.end_reason, Some(EndReason::Until(_)))
             && let Some(at) = self.files.due(|at| self.early.contains_key(at))
             && let Some(answer) = self.early.remove(&at)
         {
@@ -401,7 +403,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     fn summary(&self, watched: Duration) -> Result<Summary, CampaignError> {
-        let ended = match self.over {
+        let ended = match self.end_reason {
             _ if self.session.interrupted() => (EndedBy::Interrupted, None),
             Some(EndReason::Until(until)) => (EndedBy::Until, Some(until)),
             // Without a reason, the deadline of the whole call was over.
@@ -426,17 +428,17 @@ impl WatchEngine<'_> {
     fn check_clock(&mut self) {
         self.end_if_reached(false);
         let is_over = |time| self.session.began.elapsed() >= time;
-        if self.over.is_none() && self.settings.time.is_some_and(is_over) {
-            self.over = Some(EndReason::Time);
+        if self.end_reason.is_none() && self.settings.time.is_some_and(is_over) {
+            self.end_reason = Some(EndReason::Time);
         }
-        if self.over.is_none() && self.build.has_changed() {
-            self.over = Some(EndReason::Rebuilt);
+        if self.end_reason.is_none() && self.build.has_changed() {
+            self.end_reason = Some(EndReason::Rebuilt);
         }
     }
 
     fn end_if_reached(&mut self, of_runs: bool) {
         let reached = self.session.reached(of_runs, self.session.elapsed());
-        self.over = self.over.or(reached.map(EndReason::Until));
+        self.end_reason = self.end_reason.or(reached.map(EndReason::Until));
     }
 
     /// Returns true if the watch has to start again because the program was rebuilt. Either the
@@ -445,20 +447,20 @@ impl WatchEngine<'_> {
     /// Returns false in all other cases, and if the user has stopped the call.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
-            Ok(()) => self.over == Some(EndReason::Ended),
+            Ok(()) => self.end_reason == Some(EndReason::Ended),
             Err(error) => is_of_target(error),
         };
         if !self.session.stopped() && starts_again && self.build.is_another() {
-            self.over = Some(EndReason::Rebuilt);
+            self.end_reason = Some(EndReason::Rebuilt);
         }
-        !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
+        !self.session.stopped() && self.end_reason == Some(EndReason::Rebuilt)
     }
 
     /// Switches to the present build of the program. If it differs from the last build, checks all
     /// groups with it. Empties the queues of files and of minimizations: later searches list all
     /// files again, and files that were not run with this build are run.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
-        self.over = None;
+        self.end_reason = None;
         self.session
             .take_build(&mut self.build, &mut self.registry.campaign)?;
         if self.session.stopped() {

@@ -129,7 +129,7 @@ impl<'a> Candidates<'a> {
                 content: ContentHash::from_bytes(*id.blake3()),
                 size: id.size(),
                 ended: ended.copied().unwrap_or(Ended::Exit(0)),
-                again: true,
+                passed_before: true,
             });
             return Ok(false);
         }

@@ -109,7 +109,7 @@ impl Trimmer {
             }
             minimized => minimized?,
         };
-        match self.oracle.steady(&minimized.text, STEADY)? {
+        match self.oracle.rerun(&minimized.text, STEADY)? {
             Some(features) => {
                 let trimmed = trimmed(file, &minimized, features);
                 Ok((minimized.text, trimmed))
@@ -191,7 +191,7 @@ impl Trimmer {
         let mut start = StartLine::new(&file.input, search, record, None, target.limits);
         start.build = program_hash(&target.program).ok();
         let build = self.trimming.build.as_deref();
-        start.coverage = Some(held.record(self.oracle.places(), build));
+        start.coverage = Some(held.record(self.oracle.counter_count(), build));
         start
     }
 

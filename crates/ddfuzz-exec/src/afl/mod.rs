@@ -307,7 +307,7 @@ impl Executor for Forkserver {
         self.freshness
     }
 
-    fn places(&self) -> Option<usize> {
+    fn counter_count(&self) -> Option<usize> {
         Some(self.coverage.used())
     }
 
