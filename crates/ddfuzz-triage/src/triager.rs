@@ -559,7 +559,7 @@ impl Triager {
             return Ok(Some(known.stderr.clone()));
         }
         let again = self.start.run_again(input, RerunReason::Backtrace)?;
-        let stderr = again.map(|again| again.said.stderr);
+        let stderr = again.map(|again| again.messages.stderr);
         if let (Some(stack), Some(stderr)) = (stack, &stderr) {
             self.backtraces.truncate(MOST_BACKTRACES - 1);
             self.backtraces.push_front(Backtrace {
@@ -579,7 +579,7 @@ impl Triager {
             return Ok(None);
         };
         let seen = (again.ended, None, CaptureWay::Status);
-        let run = self.finished(seen, again.said, began);
+        let run = self.finished(seen, again.messages, began);
         let leaks = run
             .diagnostics
             .report()
@@ -599,7 +599,7 @@ impl Triager {
                     let traced = Finished {
                         cpu: tracee.cpu(),
                         read: tracee.read(),
-                        ..self.finished(seen, tracee.said(), began)
+                        ..self.finished(seen, tracee.crash_messages(), began)
                     };
                     // If only the tracer made the run slow, the run without a tracer counts.
                     if ended == Ended::Timeout && reason == Some(InterruptReason::Delayed) {
@@ -655,7 +655,7 @@ impl Triager {
         let seen = (ended, snapshot, CaptureWay::Copy);
         Ok(Finished {
             read: untraced.read,
-            ..self.finished(seen, untraced.said, began)
+            ..self.finished(seen, untraced.messages, began)
         })
     }
 

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::capture::Tracer;
 use crate::hang::stack::ActiveCall;
-use crate::instruction::{Goes, branches};
+use crate::instruction::{Continuation, branches};
 use crate::memory::Memory;
 
 /// Maximum length in bytes of a function in whose machine code loops are searched for.
@@ -24,7 +24,7 @@ pub(super) struct Loop {
     /// Address at which execution enters the loop; the lowest one if there are several.
     pub head: u64,
     /// Start addresses of the basic blocks of which the loop consists.
-    pub pieces: BTreeSet<u64>,
+    pub blocks: BTreeSet<u64>,
     /// Addresses, in the function but outside the loop, at which execution continues when it leaves
     /// the loop by a jump or by falling through.
     pub exits: Vec<u64>,
@@ -69,7 +69,7 @@ impl Loops {
     pub fn of(code: &[u8], start: u64) -> Loops {
         let end = start + code.len() as u64;
         let mut loops = Loops {
-            after: pieces(code, start),
+            after: basic_blocks(code, start),
             loops: Vec::new(),
             end,
         };
@@ -84,7 +84,7 @@ impl Loops {
                 loops.loops.push(Loop {
                     head,
                     exits: loops.exits(&circle),
-                    pieces: circle.clone(),
+                    blocks: circle.clone(),
                 });
                 if depth < DEEPEST {
                     todo.push((circle, heads, depth + 1));
@@ -101,9 +101,9 @@ impl Loops {
         let Some((piece, _)) = piece.filter(|_| address < self.end) else {
             return Vec::new();
         };
-        let holds = |it: &&Loop| it.pieces.contains(piece);
+        let holds = |it: &&Loop| it.blocks.contains(piece);
         let mut around: Vec<&Loop> = self.loops.iter().filter(holds).collect();
-        around.sort_by_key(|it| it.pieces.len());
+        around.sort_by_key(|it| it.blocks.len());
         around
     }
 
@@ -125,11 +125,13 @@ impl Loops {
 /// Splits the machine code of a function, which begins at the address `start`, into basic blocks.
 /// Returns, for each block by its start address, the start addresses of its successors. A jump
 /// through a table is taken to lead to each block that has no other predecessor.
-fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
+fn basic_blocks(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     let end = start + code.len() as u64;
     let inside = |at: &u64| (start..end).contains(at);
     let branches = branches(code, start);
-    let targets = branches.iter().filter_map(|branch| branch.goes.target());
+    let targets = branches
+        .iter()
+        .filter_map(|branch| branch.continuation.target());
     let behind = branches.iter().map(|branch| branch.next);
     let begins: BTreeSet<u64> = targets
         .chain(behind)
@@ -144,15 +146,15 @@ fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
         let last = branches.partition_point(|branch| branch.at < stop);
         let last = last.checked_sub(1).map(|last| branches[last]);
         let last = last.filter(|branch| branch.at >= *begin);
-        let next = match last.map(|branch| branch.goes) {
+        let next = match last.map(|branch| branch.continuation) {
             None => vec![next_begin],
-            Some(Goes::To(target)) => vec![Some(target)],
-            Some(Goes::Either(target)) => vec![Some(target), next_begin],
-            Some(Goes::Anywhere) => {
+            Some(Continuation::To(target)) => vec![Some(target)],
+            Some(Continuation::Either(target)) => vec![Some(target), next_begin],
+            Some(Continuation::Anywhere) => {
                 anywhere.push(*begin);
                 Vec::new()
             }
-            Some(Goes::Nowhere) => Vec::new(),
+            Some(Continuation::Nowhere) => Vec::new(),
         };
         let next = next.into_iter().flatten().filter(inside);
         after.insert(*begin, next.collect());
@@ -230,7 +232,7 @@ mod tests {
     fn loops(code: &[u8]) -> Vec<(u64, Vec<u64>, Vec<u64>)> {
         let mut loops = Loops::of(code, 0x1000).loops;
         loops.sort_by_key(|it| it.head);
-        let shown = |it: Loop| (it.head, it.pieces.into_iter().collect(), it.exits);
+        let shown = |it: Loop| (it.head, it.blocks.into_iter().collect(), it.exits);
         loops.into_iter().map(shown).collect()
     }
 

@@ -92,7 +92,7 @@ struct Waiting<'t> {
     /// call is waited for.
     exits: Vec<Breakpoint>,
     /// Other threads of the process that hit a breakpoint and stay stopped until the wait is over.
-    held: Vec<Pid>,
+    stopped_threads: Vec<Pid>,
     /// The breakpoint that is lifted while the thread makes a single step over its instruction,
     /// after a deeper call hit it; `None` if the thread runs freely.
     steps: Option<Breakpoint>,
@@ -289,7 +289,7 @@ impl Tracer<'_> {
             process: self.threads.process(tid),
             trap,
             exits,
-            held: Vec::new(),
+            stopped_threads: Vec::new(),
             steps: None,
             passes: 0,
             strays: 0,
@@ -351,7 +351,7 @@ impl Tracer<'_> {
             return left.then_some(TrapHit::Return);
         }
         if trapped && let Some(breakpoint) = waiting.breakpoint_met(thread) {
-            return waiting.met(&breakpoint, thread, self.threads.process(thread));
+            return waiting.handle_hit(&breakpoint, thread, self.threads.process(thread));
         }
         let stepped = waiting.steps.filter(|_| thread == waiting.tid);
         let Some(breakpoint) = stepped else {
@@ -410,7 +410,7 @@ impl Waiting<'_> {
     fn clear(&mut self) {
         self.trap.remove(self.tid);
         self.lift_exits();
-        for held in self.held.drain(..) {
+        for held in self.stopped_threads.drain(..) {
             resume(libc::PTRACE_CONT, held, 0);
         }
     }
@@ -436,7 +436,12 @@ impl Waiting<'_> {
     /// [`TrapHit`] if the hit shows that the awaited call has returned, or that its loop was left.
     /// Otherwise resumes the thread and returns `None`. A thread of the same process that does not
     /// make the awaited call stays stopped: to run on, it would need the breakpoint removed.
-    fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
+    fn handle_hit(
+        &mut self,
+        breakpoint: &Breakpoint,
+        thread: Pid,
+        process: Pid,
+    ) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {
             if breakpoint.has_left_call(thread) {
@@ -462,7 +467,7 @@ impl Waiting<'_> {
         } else if process == self.process {
             // To run on, this thread would need the breakpoint removed that the other thread has
             // yet to hit.
-            self.held.push(thread);
+            self.stopped_threads.push(thread);
         } else {
             // A copy of the process has got copies of the breakpoints.
             breakpoint.lift(thread);
@@ -479,7 +484,7 @@ fn in_module((endless, level): (Loop, &ActiveCall)) -> Option<Endless> {
     let offset = |address: &u64| address.wrapping_sub(bias);
     Some(Endless {
         head: offset(&endless.head),
-        pieces: endless.pieces.iter().map(offset).collect(),
+        pieces: endless.blocks.iter().map(offset).collect(),
     })
 }
 

@@ -5,7 +5,7 @@ use iced_x86::{
     OpAccess, OpKind, Register,
 };
 
-use super::{Branch, CallTarget, Goes, MainArgument, MemoryAccess};
+use super::{Branch, CallTarget, Continuation, MainArgument, MemoryAccess};
 use crate::fault::{Access, is_canonical};
 use crate::memory::Memory;
 use crate::registers::Registers;
@@ -205,16 +205,18 @@ pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     for instruction in &mut decoder {
         let goes = match instruction.flow_control() {
             FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => continue,
-            FlowControl::UnconditionalBranch => Goes::To(instruction.near_branch_target()),
-            FlowControl::ConditionalBranch => Goes::Either(instruction.near_branch_target()),
-            FlowControl::IndirectBranch => Goes::Anywhere,
+            FlowControl::UnconditionalBranch => Continuation::To(instruction.near_branch_target()),
+            FlowControl::ConditionalBranch => {
+                Continuation::Either(instruction.near_branch_target())
+            }
+            FlowControl::IndirectBranch => Continuation::Anywhere,
             FlowControl::XbeginXabortXend | FlowControl::Interrupt => continue,
-            FlowControl::Return | FlowControl::Exception => Goes::Nowhere,
+            FlowControl::Return | FlowControl::Exception => Continuation::Nowhere,
         };
         branches.push(Branch {
             at: instruction.ip(),
             next: instruction.next_ip(),
-            goes,
+            continuation: goes,
         });
         if instruction.is_invalid() {
             break;
