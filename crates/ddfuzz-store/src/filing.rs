@@ -134,7 +134,7 @@ impl Store {
             id,
         };
         if let Some(held) = held {
-            if order(crash.found.as_ref(), held.crash.found.as_ref()).is_lt() {
+            if compare_origins(crash.found.as_ref(), held.crash.found.as_ref()).is_lt() {
                 json::write(&filed.path.join(layout::CRASH), &*crash)?;
             }
             return Ok(filed);
@@ -395,7 +395,7 @@ pub(super) fn remove(path: &Path) -> Result<(), FileError> {
 /// (by run number), a crash met while another input was minimized (first those with a line in the
 /// minimization log), a file that the user passed, no origin. `crash.json` keeps the best origin,
 /// so that it does not depend on the order in which workers store the same input.
-pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
+pub(super) fn compare_origins(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     fn key(found: Option<&Found>) -> impl Ord {
         match found {
             Some(Found::Run {

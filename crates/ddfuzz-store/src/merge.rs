@@ -398,7 +398,7 @@ pub(super) fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
     let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());
     let by_origin = match (read(a), read(b)) {
-        (Some(a), Some(b)) => filing::order(a.found.as_ref(), b.found.as_ref())
+        (Some(a), Some(b)) => filing::compare_origins(a.found.as_ref(), b.found.as_ref())
             .then_with(|| arguments(&a).cmp(&arguments(&b))),
         (a, b) => a.is_none().cmp(&b.is_none()),
     };

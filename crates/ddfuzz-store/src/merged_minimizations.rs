@@ -131,7 +131,7 @@ impl Minimization {
     /// Returns true if `other` need not be kept beside this minimization. There are two cases: the
     /// log of `other` is the beginning of this minimization's log; or both have the same log (if
     /// neither has one, the same reproducer), and this minimization is no worse than `other`.
-    fn covers(&self, other: &Minimization) -> bool {
+    fn replaces(&self, other: &Minimization) -> bool {
         let is_same = match (&self.log, &other.log) {
             (Some(own), Some(others)) if own != others => return own.starts_with(others),
             (own, others) => {
@@ -336,7 +336,7 @@ pub(super) struct ArchiveChanges<'a> {
     /// Minimizations to archive, each with the ending of the names that its files get.
     pub(super) added: Vec<(String, &'a Minimization)>,
     /// Endings of the names of archived files to remove: files that an earlier merge wrote, and
-    /// that another minimization makes unnecessary ([`Minimization::covers`]).
+    /// that another minimization makes unnecessary ([`Minimization::replaces`]).
     pub(super) removed: Vec<String>,
 }
 
@@ -345,7 +345,7 @@ impl<'a> ArchiveChanges<'a> {
     /// from the entry's minimizations in both directories, `current`. Added to the archive are the
     /// archived ones of the directory that is merged, and both directories' current ones, unless
     /// chosen as the new current one. A minimization that another one covers
-    /// ([`Minimization::covers`]) is not added or, if an earlier merge has archived it, removed.
+    /// ([`Minimization::replaces`]) is not added or, if an earlier merge has archived it, removed.
     pub(super) fn of(current: &'a CurrentMinimizations) -> ArchiveChanges<'a> {
         let (ours, theirs) = (&current.our_archive, &current.their_archive);
         let replaced = [
@@ -365,7 +365,7 @@ impl<'a> ArchiveChanges<'a> {
         let is_needless = |at: usize| {
             let one = all[at];
             let tells_all = |(other_at, other): (usize, &&Minimization)| {
-                other_at != at && other.covers(one) && (other_at < at || !one.covers(other))
+                other_at != at && other.replaces(one) && (other_at < at || !one.replaces(other))
             };
             one.is_empty() || all.iter().enumerate().any(tells_all)
         };
