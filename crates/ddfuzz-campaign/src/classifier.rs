@@ -177,7 +177,7 @@ impl RunClassifier {
             }
             Verdict::Crash(_) | Verdict::Flaky { .. } => {
                 let preceding = executor.preceding().into_iter().map(Base64).collect();
-                let copies = executor.copies();
+                let copies = executor.crash_snapshots();
                 Classified::Flaky(Box::new(flaky_record(
                     triager,
                     ended,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Amount;
-use ddfuzz_campaign::watch::{Others, Producing, Watching, watch};
+use ddfuzz_campaign::watch::{Others, Producing, WatchSettings, watch};
 use ddfuzz_campaign::{CampaignError, Deadline, Minimizing, Screen, When, identity, line_of};
 use ddfuzz_exec::{Ended, Target};
 use ddfuzz_minimize::Slip;
@@ -66,7 +66,7 @@ pub struct Quarantine {
     pub groups: Vec<FiledGroup>,
     /// For each failing content that was stored: its hash, the kind of failure, and the major key
     /// (the hash that identifies its crash group), in the order of examination.
-    pub held: Vec<(ContentHash, Kind, Key)>,
+    pub stored: Vec<(ContentHash, Kind, Key)>,
     /// Hashes of the contents of inputs that did not fail when they were triaged; a cleanup may
     /// keep them.
     pub well: Vec<ContentHash>,
@@ -74,7 +74,7 @@ pub struct Quarantine {
     /// that the inputs could not be stored.
     pub gone: Vec<ContentHash>,
     /// Whether the user stopped the triage of a corpus's failing inputs; inputs that are in none of
-    /// `held`, `well` and `gone` were not examined then.
+    /// `stored`, `well` and `gone` were not examined then.
     pub interrupted: bool,
 }
 
@@ -99,7 +99,7 @@ pub fn quarantine(
     stop: &AtomicBool,
 ) -> Result<Quarantine, CampaignError> {
     let ordered = in_order(failing);
-    let watching = Watching {
+    let watching = WatchSettings {
         sources: ordered.iter().map(|input| input.path.clone()).collect(),
         max_len: ordered.last().map_or(0, |input| input.size),
         leaks: false,
@@ -229,7 +229,7 @@ impl Sorting {
         };
         amount.add(input.size);
         self.result
-            .held
+            .stored
             .push((input.content, line.kind, line.major));
         let group = self.groups.entry((line.kind, line.major.short()));
         let group = group.or_insert_with(|| FiledGroup {

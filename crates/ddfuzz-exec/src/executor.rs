@@ -147,7 +147,7 @@ pub trait Executor: Send {
     /// Returns the snapshots that the target's process took of itself when it crashed in the last
     /// run; `None` without snapshots. Only a process shared by several runs takes them, because its
     /// crash may not be reproducible.
-    fn copies(&self) -> Option<Arc<CrashSnapshots>> {
+    fn crash_snapshots(&self) -> Option<Arc<CrashSnapshots>> {
         None
     }
 

@@ -211,7 +211,7 @@ impl ProgramTrust {
 
     /// Records that a run of the process that runs many inputs differed from that of a new process.
     /// From then on, all executors run each input of the program in a new process.
-    pub(crate) fn differs(&self) {
+    pub(crate) fn record_difference(&self) {
         self.record().end = Some(EndReason::Difference);
     }
 
@@ -226,7 +226,7 @@ impl ProgramTrust {
     /// Records that a run of the process that runs many inputs behaved like `forked`, the run of a
     /// new process on the same input. Ends the use of the process that runs many inputs if most
     /// compared runs are slow.
-    pub(crate) fn alike(&self, forked: &Run) {
+    pub(crate) fn record_match(&self, forked: &Run) {
         let mut record = self.record();
         record.compared += 1;
         record.slow += u32::from(forked.cpu > SLOW);
@@ -291,9 +291,9 @@ mod tests {
     #[test]
     fn probation_is_that_of_the_program_and_short_for_later_executors() {
         let trust = ProgramTrust::default();
-        (0..PROBATION - 1).for_each(|_| trust.alike(&run(300)));
+        (0..PROBATION - 1).for_each(|_| trust.record_match(&run(300)));
         assert!(trust.is_on_probation(PROBATION - 1));
-        trust.alike(&run(300));
+        trust.record_match(&run(300));
         assert!(!trust.is_on_probation(PROBATION));
         assert!(trust.clone().is_on_probation(OWN_PROBATION - 1));
         assert!(!trust.clone().is_on_probation(OWN_PROBATION));
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(hanging.end_reason(), Some(EndReason::Refusals));
 
         let slow = ProgramTrust::default();
-        (0..SLOW_WINDOW).for_each(|_| slow.alike(&run(20_000)));
+        (0..SLOW_WINDOW).for_each(|_| slow.record_match(&run(20_000)));
         assert_eq!(slow.end_reason(), Some(EndReason::Slow));
     }
 
@@ -334,7 +334,7 @@ mod tests {
         (0..MOST_UNSTABLE).for_each(|_| trust.unstable(ended));
         assert_eq!(trust.end_reason(), Some(EndReason::Unstable));
         let trusted = ProgramTrust::default();
-        (0..PROBATION).for_each(|_| trusted.alike(&run(300)));
+        (0..PROBATION).for_each(|_| trusted.record_match(&run(300)));
         (0..MOST_UNSTABLE).for_each(|_| trusted.unstable(ended));
         assert_eq!(trusted.end_reason(), None);
     }
@@ -366,7 +366,7 @@ mod tests {
     fn a_program_has_one_record_for_each_kind_of_start() {
         let own = std::env::current_exe().unwrap();
         let one = ProgramTrust::of(&own, false);
-        one.differs();
+        one.record_difference();
         let again = ProgramTrust::of(&own, false);
         assert_eq!(again.end_reason(), Some(EndReason::Difference));
         assert_eq!(ProgramTrust::of(&own, true).end_reason(), None);

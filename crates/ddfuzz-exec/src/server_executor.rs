@@ -656,7 +656,7 @@ impl Executor for ServerExecutor {
         self.observations.recent.before_the_last()
     }
 
-    fn copies(&self) -> Option<Arc<CrashSnapshots>> {
+    fn crash_snapshots(&self) -> Option<Arc<CrashSnapshots>> {
         self.copies.clone().filter(|_| self.died)
     }
 

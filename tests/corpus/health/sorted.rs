@@ -29,7 +29,7 @@ fn each_input_comes_to_its_kind_of_group_and_what_is_well_stays() {
     let kinds: Vec<Kind> = found.groups.iter().map(|group| group.kind).collect();
     assert_eq!(kinds, [Kind::Crash, Kind::Hang, Kind::Oom]);
     assert_eq!(found.groups[0].amount, amount(2, 3));
-    assert_eq!(found.held.len(), 4);
+    assert_eq!(found.stored.len(), 4);
     // The input directory is only read.
     for (ill, bytes) in ills.iter().zip(inputs) {
         assert_eq!(std::fs::read(&ill.path).unwrap(), bytes);

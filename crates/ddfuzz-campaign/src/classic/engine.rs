@@ -63,8 +63,8 @@ pub fn run(
         first: campaign.checkpoint.next,
         campaign,
         queue: VecDeque::new(),
-        ordered: 0,
-        taken: HashSet::new(),
+        sent_to_minimizer: 0,
+        queued: HashSet::new(),
         more: BTreeSet::new(),
         spent: Duration::ZERO,
         fuzzed: None,
@@ -111,9 +111,9 @@ struct ClassicEngine<'a> {
     queue: VecDeque<EntryId>,
     /// Number of entries that were sent to the minimizing thread to be minimized, and about which
     /// it has not replied yet.
-    ordered: u64,
+    sent_to_minimizer: u64,
     /// Entries (stored findings) that were queued for minimization in this call of ddfuzz.
-    taken: HashSet<EntryId>,
+    queued: HashSet<EntryId>,
     /// Major keys (12 hex digits of the hash that identifies a bug) of groups that may have a
     /// further entry, found by fuzzing, whose minimization gives a smaller result than the present
     /// one.
@@ -423,7 +423,7 @@ impl ClassicEngine<'_> {
     fn progress(&self) -> Progress {
         let runs = self.campaign.checkpoint.next - self.first;
         Progress {
-            minimizing: (self.queue.len() + self.waiting) as u64 + self.ordered,
+            minimizing: (self.queue.len() + self.waiting) as u64 + self.sent_to_minimizer,
             minimizer_share: self.session.minimizer_share(self.spent),
             ..(self.session).progress(&self.campaign, runs, self.fuzzing())
         }
@@ -435,7 +435,7 @@ impl ClassicEngine<'_> {
     /// Queues an entry (stored finding) for minimization; returns false if it was queued before in
     /// this call of ddfuzz.
     fn enqueue(&mut self, id: EntryId) -> bool {
-        let new = self.taken.insert(id.clone());
+        let new = self.queued.insert(id.clone());
         if new {
             self.queue.push_back(id);
         }
@@ -487,11 +487,11 @@ impl ClassicEngine<'_> {
             return Ok(());
         }
         // Which input counts as smaller depends on the results of those before it.
-        if self.queue.is_empty() && self.ordered == 0 {
+        if self.queue.is_empty() && self.sent_to_minimizer == 0 {
             self.enqueue_smaller()?;
         }
         for id in self.queue.drain(..) {
-            self.ordered += 1;
+            self.sent_to_minimizer += 1;
             // The receiver is gone only if the worker failed, which its reply will say.
             let _ = order.send(id);
         }
@@ -544,7 +544,7 @@ impl ClassicEngine<'_> {
                 self.take_build()?;
             }
             let mut pending = self.campaign.pending(minimizing.variants, true)?;
-            pending.retain(|id| !self.session.is_muted(id.major()) && !self.taken.contains(id));
+            pending.retain(|id| !self.session.is_muted(id.major()) && !self.queued.contains(id));
             self.waiting = pending.len().saturating_sub(1);
             if let Some(id) = pending.into_iter().next() {
                 self.enqueue(id);
@@ -591,7 +591,7 @@ impl ClassicEngine<'_> {
     }
 
     fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
-        self.ordered -= 1;
+        self.sent_to_minimizer -= 1;
         self.spent += spent;
         self.take_result(&id, result)
     }
@@ -655,7 +655,7 @@ impl ClassicEngine<'_> {
         self.session
             .take_build(&mut self.watch, &mut self.campaign)?;
         self.queue.clear();
-        self.taken.clear();
+        self.queued.clear();
         self.more.clear();
         Ok(())
     }

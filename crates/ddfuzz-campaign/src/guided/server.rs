@@ -227,7 +227,7 @@ impl GuidedEngine<'_> {
                 self.count_unclassified(signatures, *runs)?;
                 Reply::Done
             }
-            Request::Heartbeat(heartbeat) => Reply::Order(self.order(peer, *heartbeat)),
+            Request::Heartbeat(heartbeat) => Reply::Order(self.answer_heartbeat(peer, *heartbeat)),
             Request::Claim => Reply::Entry(self.claim(peer)?),
             Request::Release {
                 id,
@@ -394,7 +394,7 @@ impl GuidedEngine<'_> {
             }
             Request::Worker { worker } => {
                 peer.role = Role::Worker(worker);
-                if !self.workers.met.insert(worker) {
+                if !self.workers.connected_once.insert(worker) {
                     self.tell(format!("worker {worker} is restarted"));
                 }
                 return None;

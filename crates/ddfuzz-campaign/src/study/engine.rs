@@ -29,7 +29,7 @@ pub struct StudySettings {
     pub environment: RunEnvironment,
     /// What the user asks for in this call of ddfuzz; a call that resumes the study must ask for
     /// the same as the first one.
-    pub asked: StudyRequest,
+    pub request: StudyRequest,
     /// The rule by which each run of a utility gets its input and options.
     pub plan: StudyPlan,
     /// Wall time for which this call of ddfuzz runs utilities, divided equally among those still to
@@ -70,7 +70,7 @@ pub fn run(
 ) -> Result<StudySummary, CampaignError> {
     let mut campaign = CampaignState::open(store, &settings.record.campaign)?;
     let state = campaign.checkpoint.study.get_or_insert_default();
-    state.asked = Some(settings.asked.clone());
+    state.asked = Some(settings.request.clone());
     state.begin_count(&settings.utilities);
     let first = state.all_runs();
     campaign.checkpoint.begin_count(None);
@@ -223,7 +223,7 @@ impl StudyEngine<'_> {
         if utility.invocations.is_empty() {
             let found = utility::invocations(environment, program);
             (utility.invocations, utility.interactive_only) = found.map_err(not_starting)?;
-            let channels = &self.settings.asked.channels;
+            let channels = &self.settings.request.channels;
             (utility.invocations).retain(|invocation| is_by(&invocation.name(), channels));
             if utility.invocations.is_empty() {
                 return Err(SkipReason::NoInvocation);

@@ -13,7 +13,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 
 use super::registry::ContentRegistry;
 use super::sources::{FileQueue, Sources};
-use super::{ExaminedInput, Producer, Producing, Task, Watching};
+use super::{ExaminedInput, Producer, Producing, Task, WatchSettings};
 use crate::{
     CampaignError, CampaignSession, Classified, DiskFullError, MinimizerReply, PauseGate, Phase,
     ProgramWatch, Progress, Screen, SessionSettings, SlippedInputs, Stored, Summary, Until, When,
@@ -59,7 +59,7 @@ enum EndReason {
 /// and its main loop.
 pub(super) struct WatchEngine<'a> {
     pub(super) session: CampaignSession<'a>,
-    settings: &'a Watching,
+    settings: &'a WatchSettings,
     producer: &'a mut dyn Producer,
     registry: ContentRegistry<'a>,
     build: ProgramWatch,
@@ -88,7 +88,7 @@ impl<'a> WatchEngine<'a> {
     pub(super) fn begin(
         store: &'a Mutex<Store>,
         campaign: &str,
-        settings: &'a Watching,
+        settings: &'a WatchSettings,
         producer: &'a mut dyn Producer,
         screen: &'a mut dyn Screen,
         stop: &'a AtomicBool,
@@ -484,9 +484,9 @@ struct MinimizeQueue {
     queue: VecDeque<EntryId>,
     /// The entry (stored finding) that the minimizing thread works on; `None` if the thread is
     /// idle.
-    ordered: Option<EntryId>,
+    being_minimized: Option<EntryId>,
     /// All entries (stored findings) that were queued for minimization in this call of ddfuzz.
-    taken: HashSet<EntryId>,
+    queued: HashSet<EntryId>,
     /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
     /// Number of entries (stored findings) whose minimization has ended since the watch ended.
@@ -501,7 +501,7 @@ struct MinimizeQueue {
 
 impl MinimizeQueue {
     fn enqueue(&mut self, id: EntryId) {
-        if self.taken.insert(id.clone()) {
+        if self.queued.insert(id.clone()) {
             self.queue.push_back(id);
         }
     }
@@ -509,7 +509,7 @@ impl MinimizeQueue {
     /// Returns the number of entries (stored findings) whose minimization has not ended: those in
     /// the queue, and the one being minimized.
     fn waiting(&self) -> u64 {
-        self.queue.len() as u64 + u64::from(self.ordered.is_some())
+        self.queue.len() as u64 + u64::from(self.being_minimized.is_some())
     }
 }
 
@@ -547,14 +547,14 @@ impl WatchEngine<'_> {
     /// queues the most urgent entry of all groups, including hangs, memory blow-ups, and groups
     /// found only during minimizations.
     fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
-        if self.minimize_queue.ordered.is_some() || self.session.stopped() {
+        if self.minimize_queue.being_minimized.is_some() || self.session.stopped() {
             return Ok(());
         }
         if self.minimize_queue.queue.is_empty() && idle && !self.minimize_queue.exhausted {
             self.enqueue_rest()?;
         }
         if let Some(id) = self.minimize_queue.queue.pop_front() {
-            self.minimize_queue.ordered = Some(id.clone());
+            self.minimize_queue.being_minimized = Some(id.clone());
             // The receiver is gone only if the thread has panicked, which its silence will say.
             let _ = order.send(id);
         }
@@ -569,7 +569,7 @@ impl WatchEngine<'_> {
         loop {
             let pending = self.registry.campaign.pending(minimizing.variants, true)?;
             let fresh =
-                |id: &EntryId| !self.minimize_queue.taken.contains(id) && self.is_minimized(id);
+                |id: &EntryId| !self.minimize_queue.queued.contains(id) && self.is_minimized(id);
             if let Some(id) = pending.into_iter().find(fresh) {
                 self.minimize_queue.enqueue(id);
                 return Ok(());
@@ -604,7 +604,7 @@ impl WatchEngine<'_> {
             if self.settings.when != When::Off {
                 self.order_next(order, true)?;
             }
-            if self.minimize_queue.ordered.is_none() {
+            if self.minimize_queue.being_minimized.is_none() {
                 return Ok(());
             }
             match replies.recv_timeout(MINIMIZER_TICK) {
@@ -618,7 +618,7 @@ impl WatchEngine<'_> {
     /// Waits until the minimizing thread is free; ignores the error of its present minimization,
     /// since the program was rebuilt.
     fn wait_for_minimizer(&mut self, replies: &Receiver<MinimizerReply>) {
-        while self.minimize_queue.ordered.is_some() {
+        while self.minimize_queue.being_minimized.is_some() {
             match replies.recv_timeout(MINIMIZER_TICK) {
                 Ok(reply) => drop(self.receive_reply(reply)),
                 Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
@@ -628,7 +628,7 @@ impl WatchEngine<'_> {
     }
 
     fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
-        self.minimize_queue.ordered = None;
+        self.minimize_queue.being_minimized = None;
         self.minimize_queue.spent += spent;
         self.minimize_queue.done += 1;
         self.minimize_queue.exhausted = false;

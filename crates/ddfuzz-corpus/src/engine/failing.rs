@@ -87,7 +87,7 @@ impl Engine<'_> {
         let groups = self.group_entries()?;
         let entries = groups.iter().flat_map(|group| &group.entries);
         let stored: HashSet<&str> = entries.map(|entry| entry.id.hash()).collect();
-        let hashes = filed.held.iter().map(|(content, ..)| content.short());
+        let hashes = filed.stored.iter().map(|(content, ..)| content.short());
         let missing = hashes.filter(|hash| !stored.contains(&*hash.to_string()));
         Ok(missing.count() as u64)
     }

@@ -159,7 +159,7 @@ impl Engine<'_> {
     /// it removed; and the number of bytes that trimming removed. `chosen` and `after` are the
     /// number and size of the kept files before and after trimming.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
-        let left = totals.left();
+        let left = totals.remaining();
         let mut steps = totals.steps();
         steps.push(Step {
             step: match self.cleaning.onto {
@@ -510,7 +510,7 @@ impl CleanTotals {
 
     /// Returns the number and bytes of files that remain when duplicate, unreadable, oversized and
     /// failing files are left out.
-    pub fn left(&self) -> Amount {
+    pub fn remaining(&self) -> Amount {
         let steps = self.steps().into_iter();
         steps.fold(self.before, |left, step| Amount {
             files: left.files.saturating_sub(step.files),

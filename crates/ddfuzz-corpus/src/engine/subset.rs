@@ -142,7 +142,7 @@ impl Engine<'_> {
             totals.spread.times_before.add(micros(*time));
         }
         for item in items {
-            let mut kept_file = self.keep(pool, item, choice.again.get(&item))?;
+            let mut kept_file = self.keep(pool, item, choice.reruns.get(&item))?;
             kept_file.only_here = only.get(&item).copied().unwrap_or(0);
             kept_file.whole = choice.sometimes.contains_key(&item);
             let of_once = private.get(&item).map(|own| own.and(once).len());

@@ -72,7 +72,7 @@ impl Trimmer {
         on_slip: OnSlip<'_>,
         stop: &AtomicBool,
     ) -> Result<Trimmed, TrimError> {
-        let asked = asked(&file.input, &file.wanted, &self.trimming);
+        let asked = request_hash(&file.input, &file.wanted, &self.trimming);
         let made = std::fs::create_dir_all(&file.folder);
         made.map_err(FileError::at("make the folder", &file.folder))?;
         keep(&file.folder.join("original"), &file.input)?;
@@ -261,8 +261,8 @@ const NAME: &str = "trimmed.json";
 /// The stored result of trimming a file, which is written after all other files of its folder.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// Hash of all that the result of trimming depends on, as computed by [`asked`]: file, required
-    /// features, target, search and budget.
+    /// Hash of all that the result of trimming depends on, as computed by [`request_hash`]: file,
+    /// required features, target, search and budget.
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,
@@ -273,7 +273,7 @@ struct TrimRecord {
 
 /// Hashes all that the result of trimming a file depends on: the file, its required features, the
 /// target, the search and the budget. `None` if it cannot be encoded.
-pub(super) fn asked(
+pub(super) fn request_hash(
     input: &[u8],
     wanted: &RequiredFeatures,
     trimming: &TrimSettings,
