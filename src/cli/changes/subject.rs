@@ -389,6 +389,7 @@ impl Subject {
                 }
             },
         };
+        let expected = self.expected.clone();
         let test = match &args.run {
             Some(run) => TestKind::Command {
                 line: run.clone(),
@@ -398,11 +399,7 @@ impl Subject {
                 program: self.program[0].clone(),
                 is_inside: Arc::new(OnceLock::new()),
                 args: self.program[1..].to_vec(),
-                expected: Arc::new(
-                    self.expected
-                        .clone()
-                        .map_or_else(OnceLock::new, OnceLock::from),
-                ),
+                expected: Arc::new(expected.map_or_else(OnceLock::new, OnceLock::from)),
                 crash_exit: self.conditions.crash_exit,
             },
         };

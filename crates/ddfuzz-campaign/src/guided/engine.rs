@@ -384,7 +384,7 @@ impl<'a> GuidedEngine<'a> {
 
     /// Handles a worker's heartbeat: counts the runs that it reports, and returns the answer with
     /// newly granted runs and the verdicts about hangs that the worker has not received.
-    pub(super) fn answer_heartbeat(
+    pub(super) fn on_heartbeat(
         &mut self,
         peer: &mut Peer,
         heartbeat: Heartbeat,

@@ -227,7 +227,7 @@ impl GuidedEngine<'_> {
                 self.count_unclassified(signatures, *runs)?;
                 Reply::Done
             }
-            Request::Heartbeat(heartbeat) => Reply::Order(self.answer_heartbeat(peer, *heartbeat)),
+            Request::Heartbeat(heartbeat) => Reply::Order(self.on_heartbeat(peer, *heartbeat)),
             Request::Claim => Reply::Entry(self.claim(peer)?),
             Request::Release {
                 id,
