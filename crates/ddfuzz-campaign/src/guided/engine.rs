@@ -384,14 +384,10 @@ impl<'a> GuidedEngine<'a> {
 
     /// Handles a worker's heartbeat: counts the runs that it reports, and returns the answer with
     /// newly granted runs and the verdicts about hangs that the worker has not received.
-    pub(super) fn on_heartbeat(
-        &mut self,
-        peer: &mut Peer,
-        heartbeat: Heartbeat,
-    ) -> HeartbeatAnswer {
-        self.state.checkpoint.next += heartbeat.runs;
+    pub(super) fn on_heartbeat(&mut self, peer: &mut Peer, status: Heartbeat) -> HeartbeatAnswer {
+        self.state.checkpoint.next += status.runs;
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
-        peer.heartbeat = heartbeat;
+        peer.heartbeat = status;
         let left = match self.remaining_runs() {
             _ if self.is_over() => 0,
             // Runs granted to the minimizing worker would never be made.
