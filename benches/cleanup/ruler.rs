@@ -41,7 +41,7 @@ pub fn measure(subject: &Subject, folder: &Path) -> Result<Measured, String> {
     let started = start(&target, Some(subject.way), Freshness::Shared);
     let mut executor = started.map_err(|error| error.to_string())?.executor;
     executor.report_coverage(CoverageReporting::Every);
-    if executor.places().is_none() {
+    if executor.counter_count().is_none() {
         return Err("the program tells no coverage".to_owned());
     }
     let mut amount = Amount::default();

@@ -407,7 +407,9 @@ impl GeneratorArg {
     ) -> Result<Generator, Failure> {
         let places = match self {
             GeneratorArg::Guided => started.executor.cover_blocks()?,
-            GeneratorArg::Auto | GeneratorArg::Classic => started.executor.places().ok_or(""),
+            GeneratorArg::Auto | GeneratorArg::Classic => {
+                started.executor.counter_count().ok_or("")
+            }
         };
         match (self, places) {
             (GeneratorArg::Classic, _) | (GeneratorArg::Auto, Err(_)) => Ok(Generator::Classic),

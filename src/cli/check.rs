@@ -13,7 +13,7 @@ use super::run::{self, workers};
 use super::show::incomplete_group;
 use super::target::{TargetArgs, only_recorded_target, rerun_target};
 use super::{DISTURBED, Exit, Failure, Output, changes, signals, ui};
-use crate::campaign::{Finders, Recheck, StoredGroup};
+use crate::campaign::{FailuresOfTarget, Recheck, StoredGroup};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{
     ExecError, Executor, Program, Target, TargetRecord, Way, find_program, is_script,
@@ -367,23 +367,23 @@ impl Doubts {
 /// if no program is recorded, or if `target` comes with ddfuzz.
 fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
-    let finders = Finders::of_target(reader, target)?;
+    let failures = FailuresOfTarget::of_target(reader, target)?;
     let mut doubts = Doubts::default();
     // Groups with their entries that may have been found on another program.
     let mut unclear = Vec::new();
     for StoredGroup { group, entries } in groups {
         let name = (group.kind, group.record.major);
         let mut otherwise = other_arguments(&file, entries, target);
-        if otherwise.is_none() && !finders.is_same_but_moved() {
+        if otherwise.is_none() && !failures.is_same_but_moved() {
             otherwise = other_than_found(&file, entries, target);
         }
         if let Some(why) = otherwise {
             doubts.single.insert(name, why);
             continue;
         }
-        let is_other = |entry: &&Entry| !finders.is_near() || !finders.include(entry);
+        let is_other = |entry: &&Entry| !failures.is_near() || !failures.include(entry);
         let others: Vec<&Entry> = entries.iter().filter(is_other).collect();
-        let near = others.iter().copied().filter(|_| finders.is_near());
+        let near = others.iter().copied().filter(|_| failures.is_near());
         match found_elsewhere(&file, near, target) {
             Some(why) => drop(doubts.single.insert(name, why)),
             None if others.is_empty() => {}
@@ -406,7 +406,7 @@ fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Do
         let doubt = another_program(&path, entries.map(|entry| &entry.crash));
         doubt.map_err(|error| Failure::file(&path, "cannot read the program", &error))
     };
-    if !finders.is_near() {
+    if !failures.is_near() {
         doubts.all = doubt(&mut unclear.iter().flat_map(|(_, entries)| entries).copied())?;
     }
     if programs.len() > 1 && doubts.all.is_none() {

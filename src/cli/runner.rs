@@ -21,7 +21,7 @@ use super::output::tell;
 use super::run::{StoreRequest, open_store};
 use super::target::probe_by;
 use super::{Exit, Failure, output, signals};
-use crate::campaign::watch::{Producer, Watching, watch};
+use crate::campaign::watch::{Producer, WatchSettings, watch};
 use crate::campaign::{Deadline, Minimizing, Progress, Screen, Summary, When};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{Program, Target};
@@ -193,8 +193,8 @@ fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), F
     Ok((plan, corpus))
 }
 
-fn watching(target: Target, way: crate::exec::Way) -> Watching {
-    Watching {
+fn watching(target: Target, way: crate::exec::Way) -> WatchSettings {
+    WatchSettings {
         sources: Vec::new(),
         max_len: MAX_LEN,
         leaks: false,

@@ -14,7 +14,7 @@ use super::run::{CampaignReport, GroupsBefore, StoreRequest, open_store, report,
 use super::target::TargetArgs;
 use super::ui::campaign::Heading;
 use super::{Exit, Failure, Output, signals, values};
-use crate::campaign::watch::{Others, Producer, Producing, Watching, watch};
+use crate::campaign::watch::{Others, Producer, Producing, WatchSettings, watch};
 use crate::campaign::{Deadline, Until};
 use crate::exec::{Started, Target, Way};
 use crate::report::text::printable;
@@ -97,7 +97,7 @@ pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     let (started, way) = args.target.start(&target, &stop, output)?;
-    let settings = Watching {
+    let settings = WatchSettings {
         deadline,
         ..settings(&args, target, way)?
     };
@@ -143,8 +143,8 @@ fn check_sources(args: &WatchArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Failure> {
-    Ok(Watching {
+fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<WatchSettings, Failure> {
+    Ok(WatchSettings {
         sources: args.dirs.clone(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: args.leaks,
@@ -162,7 +162,7 @@ fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Fail
 /// What is needed to watch another fuzzer: how the inputs that it finds are run, grouped and
 /// minimized, and where results are stored and shown.
 pub struct WatchJob<'a> {
-    pub settings: &'a Watching,
+    pub settings: &'a WatchSettings,
     pub out: &'a Path,
     /// Whether the watch continues the campaign in the output directory; if false, a new campaign
     /// begins.
@@ -193,7 +193,7 @@ impl WatchJob<'_> {
         start: impl FnOnce() -> Result<P, Failure>,
         output: &Output,
     ) -> Result<Exit, Failure> {
-        let Watching { minimizing, .. } = self.settings;
+        let WatchSettings { minimizing, .. } = self.settings;
         let (target, way) = (&minimizing.target, minimizing.way);
         let asked = StoreRequest {
             out: self.out,

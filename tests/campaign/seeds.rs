@@ -127,13 +127,13 @@ fn each_seed_is_run_once_as_it_is_and_then_half_of_all_runs_are_mutations() {
     for (run, input) in drawn[..40].iter().enumerate() {
         match input {
             RunInput::Generated(name) => assert!(run % 2 == 0 && *name == plan.input(run as u64)),
-            RunInput::Mutated(name) => {
+            RunInput::FromSeed(name) => {
                 let expected = format!("seed+{}", seeds.all()[run / 2].hash);
                 assert!(run % 2 == 1 && name.to_string() == expected, "{name}");
             }
         }
     }
-    let mutated = |input: &&RunInput| matches!(input, RunInput::Mutated(_));
+    let mutated = |input: &&RunInput| matches!(input, RunInput::FromSeed(_));
     let count = drawn[40..].iter().filter(mutated).count();
     assert!((1800..2200).contains(&count), "{count}");
     let odd = drawn[40..]

@@ -55,14 +55,14 @@ fn workers_and_names_do_not_change_what_is_measured() {
         lines
     };
     assert_eq!(relative(&one, &single), relative(&other, &many));
-    assert_eq!(single.tally.duplicates.files, 200);
-    assert_eq!(many.tally.duplicates, Amount::default());
+    assert_eq!(single.file_counts.duplicates.files, 200);
+    assert_eq!(many.file_counts.duplicates, Amount::default());
     assert_eq!(single.places, many.places);
     let ids: Vec<ContentId> = (0..600).map(|number| single.id(number)).collect();
     assert!(ids.is_sorted());
     assert_eq!(single.find(&ids[77]), Some(77));
     assert_eq!(single.find(&ContentId::of(b"other")), None);
-    let features = |number| single.seen(number).unwrap().features.unwrap().len();
+    let features = |number| single.first_run(number).unwrap().features.unwrap().len();
     assert!((0..600).map(features).max() > (0..600).map(features).min());
 }
 
@@ -106,7 +106,7 @@ fn the_least_path_stands_for_a_content() {
             files: 3,
             bytes: 12,
         };
-        assert_eq!(contents.tally.duplicates, duplicates);
+        assert_eq!(contents.file_counts.duplicates, duplicates);
     }
 }
 
@@ -118,8 +118,8 @@ fn fifty_thousand_empty_files_are_one_content() {
     }
     let contents = seats.measure(&bundled("units"), 2);
     assert_eq!((contents.len(), contents.progress.runs), (1, 1));
-    assert_eq!(contents.tally.before.files, 50_000);
-    assert_eq!(contents.tally.duplicates.files, 49_999);
+    assert_eq!(contents.file_counts.before.files, 50_000);
+    assert_eq!(contents.file_counts.duplicates.files, 49_999);
     assert_eq!(contents.path(0).unwrap(), seats.corpus().join("0"));
 }
 
@@ -137,7 +137,7 @@ fn what_cannot_be_read_or_is_too_long_is_told_of() {
     settings.max_len = 4096;
     let contents = measure(&[seats.corpus()], &seats.out(), &settings, &mut |_| {}).unwrap();
     assert_eq!(contents.len(), 2);
-    let tally = &contents.tally;
+    let tally = &contents.file_counts;
     assert_eq!(tally.before.files, 4);
     assert_eq!(
         tally.oversized.amount(),
@@ -171,7 +171,7 @@ fn files_that_vanish_meanwhile_are_counted_and_harm_nothing() {
         });
         seats.measure(&bundled("units"), 2)
     });
-    let tally = &contents.tally;
+    let tally = &contents.file_counts;
     let read = contents.len() as u64 + tally.duplicates.files;
     assert_eq!(tally.before.files, read);
     assert!(read + tally.vanished.amount().files <= 3000);

@@ -26,7 +26,7 @@ fn what_a_steady_target_reaches_it_reaches_each_time() {
         .unwrap();
     assert_eq!(repeated.len(), numbers.len());
     for (number, repeated) in numbers.iter().zip(&repeated) {
-        let features = contents.seen(*number).unwrap().features.unwrap();
+        let features = contents.first_run(*number).unwrap().features.unwrap();
         assert_eq!(
             (&repeated.each_time, &repeated.ever()),
             (&features, &features)
@@ -101,7 +101,7 @@ fn given_bytes_reach_what_their_files_do() {
         &mut |number, seen| {
             let id = ddfuzz::corpus::ContentId::of(texts[number].as_bytes());
             let place = contents.find(&id).unwrap();
-            assert_eq!(seen.unwrap().features, contents.seen(place)?.features);
+            assert_eq!(seen.unwrap().features, contents.first_run(place)?.features);
             met[number] += 1;
             Ok(())
         },

@@ -14,7 +14,7 @@ use crate::seats::{Seats, bundled, lines, settings};
 /// What the content `bytes` did.
 fn seen(contents: &Contents, bytes: &[u8]) -> Observation {
     let number = contents.find(&ContentId::of(bytes)).expect("a content");
-    contents.seen(number).unwrap()
+    contents.first_run(number).unwrap()
 }
 
 /// The corpus, measured by two workers and this way.

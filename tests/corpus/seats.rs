@@ -87,7 +87,7 @@ pub fn lines(contents: &Contents) -> Vec<Line> {
         path: contents.path(number).unwrap(),
         seen: Observation {
             time: std::time::Duration::ZERO,
-            ..contents.seen(number).unwrap()
+            ..contents.first_run(number).unwrap()
         },
     };
     (0..contents.len()).map(line).collect()

@@ -32,7 +32,7 @@ fn each_run_of_a_harness_has_a_process_of_its_own_and_tells_what_it_reached() {
             .unwrap()
             .executor;
         shared.report_coverage(CoverageReporting::Every);
-        assert_eq!(fresh.places(), shared.places());
+        assert_eq!(fresh.counter_count(), shared.counter_count());
         // The third call of a process dies.
         for _ in 0..5 {
             assert_eq!(fresh.run(b"T").unwrap().ended, Ended::Exit(0));
@@ -161,7 +161,7 @@ fn an_executor_of_many_runs_in_one_process_also_makes_fresh_ones() {
 fn a_way_without_coverage_starts_and_tells_none() {
     let target = Target::new(Program::Bundled("ul".to_owned()));
     let mut executor = start_covered(&target, Way::Inject).unwrap();
-    assert_eq!(executor.places(), None);
+    assert_eq!(executor.counter_count(), None);
     assert_eq!(executor.run(b"text").unwrap().ended, Ended::Exit(0));
     assert_eq!(executor.coverage(), None);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddfuzz::delta::{Comparison, Hints, Outcome};
 use ddfuzz::exec::Mock;
-use ddfuzz::exec::observe::{Observer, Sources};
+use ddfuzz::exec::observe::{ComparisonSources, Observer};
 use ddfuzz::exec::{Ended, ExecError, Executor, Run};
 use ddfuzz::minimize::{CrashClassifier, CrashOracle, HeldCrash, Kind, Oracle, StartObserver};
 use ddfuzz::triage::{Crash, Quick};
@@ -41,8 +41,8 @@ impl Observer for Scripted {
         Ok((run, vec![compared(input)]))
     }
 
-    fn sources(&self) -> Sources {
-        Sources::default()
+    fn sources(&self) -> ComparisonSources {
+        ComparisonSources::default()
     }
 }
 

@@ -214,7 +214,7 @@ fn a_crash_of_another_build_tells_nothing_of_the_last_one() {
     };
     for (before, is_kept) in [(Status::CannotTell, true), (Status::Fixed, false)] {
         store.record_build(&record(), status(before)).unwrap();
-        store.runs_build(&hash("x"));
+        store.set_running_build(&hash("x"));
         file(&mut store, "a");
         assert_eq!(status_now(), Some(before));
         assert!(is_minimized());
@@ -226,7 +226,7 @@ fn a_crash_of_another_build_tells_nothing_of_the_last_one() {
         };
         store.record_build(&record(), checked).unwrap();
         assert_eq!(shown(), Some(before));
-        store.runs_build(&hash("y"));
+        store.set_running_build(&hash("y"));
         file(&mut store, "a");
         assert_eq!(status_now(), Some(Status::Same));
         // Only a result that the check has seen pass is set aside; else a check is asked for.

@@ -77,7 +77,7 @@ fn compiled(compiler: &str, flags: &[&str], name: &str) -> Option<(TempDir, Targ
 
 /// A script that shows this crash of the target by the input `crash`, with what it lies in.
 fn script(kind: Kind, class: &str, target: &Target, input: &str) -> (Fixture, PathBuf) {
-    let (mut fixture, script) = filed_as(kind, class).script_kept(&target.by_main());
+    let (mut fixture, script) = filed_as(kind, class).script_kept(&target.with_main_arguments());
     fixture.minimize(input.as_bytes());
     (fixture, script)
 }

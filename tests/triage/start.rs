@@ -185,7 +185,7 @@ impl Start for Starter {
             read: None,
             ended,
             copies: None,
-            said: CrashMessages {
+            messages: CrashMessages {
                 stderr: tail(&mut stderr),
                 report: Vec::new(),
             },

@@ -123,7 +123,7 @@ impl Entry {
             test: None,
         };
         // Without a configuration, because the stages have different originals.
-        self.cache.record(None, name(text), seen);
+        self.cache.record(None, text_id(text), seen);
         if outcome == Outcome::Fail {
             self.best.clear();
             self.best.extend_from_slice(text);
@@ -181,14 +181,14 @@ impl Entry {
         if self.buffer.is_empty() || self.buffer.len() > self.best.len() {
             return Some(Outcome::Pass);
         }
-        let hit = self.cache.lookup(None, name(&self.buffer))?;
+        let hit = self.cache.lookup(None, text_id(&self.buffer))?;
         Some(hit.outcome())
     }
 }
 
 /// Returns the id of a text in the cache of outcomes: two 64-bit hashes. An attacker could make two
 /// texts with the same id, which would only keep one deletion from being tried.
-pub(crate) fn name(text: &[u8]) -> TextId {
+pub(crate) fn text_id(text: &[u8]) -> TextId {
     let half = |which: u64| {
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(which);

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::minimization_order::{self, is_slip};
 use crate::{
-    Classified, Finding, Progress, RecordedSettings, Variants, finders::Finders, lock,
-    study::StudyState,
+    Classified, Finding, Progress, RecordedSettings, Variants,
+    failures_of_target::FailuresOfTarget, lock, study::StudyState,
 };
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, Store, StoreError};
@@ -86,20 +86,20 @@ struct StoredGroups {
 }
 
 impl StoredGroups {
-    fn read(reader: &Reader, finders: &Finders) -> Result<StoredGroups, StoreError> {
+    fn read(reader: &Reader, failures: &FailuresOfTarget) -> Result<StoredGroups, StoreError> {
         let mut groups = StoredGroups::default();
         for kind in Kind::ALL {
             for group in reader.groups(kind)? {
                 let major = group.record.major.short();
                 let mut entries = reader.entries(kind, &major)?;
                 let exist = !entries.is_empty();
-                entries.retain(|entry| finders.include(entry));
+                entries.retain(|entry| failures.include(entry));
                 if kind == Kind::Crash && exist && entries.is_empty() {
                     groups.foreign.insert(major.clone());
                 }
                 let of_runs = |entry: &&Entry| !is_slip(entry.crash.found.as_ref());
                 for entry in entries.iter().filter(of_runs) {
-                    if finders.doubts(entry) {
+                    if failures.doubts(entry) {
                         // What may pass keeps no input from being stored.
                         groups.inputs(kind, &major, entry);
                         continue;
@@ -164,7 +164,7 @@ impl<'a> CampaignState<'a> {
         let campaigns = reader.campaigns()?;
         let current = campaigns.current.as_ref();
         let is_current = current.is_none_or(|current| current.id == campaign);
-        let finders = Finders::of_campaign(&reader, &campaigns, campaign)?;
+        let failures = FailuresOfTarget::of_campaign(&reader, &campaigns, campaign)?;
         let checkpoint = match is_current {
             true => reader.load_state::<Checkpoint>()?,
             false => None,
@@ -173,7 +173,7 @@ impl<'a> CampaignState<'a> {
             mut founded,
             crashes,
             foreign,
-        } = StoredGroups::read(&reader, &finders)?;
+        } = StoredGroups::read(&reader, &failures)?;
         let first_call = checkpoint.is_none();
         let mut checkpoint = checkpoint.unwrap_or_default();
         if first_call || checkpoint.reported {
@@ -303,14 +303,14 @@ impl<'a> CampaignState<'a> {
         last: bool,
     ) -> Result<Vec<EntryId>, StoreError> {
         let reader = lock(self.store).reader().clone();
-        minimization_order::pending(&reader, &self.finders()?, variants, last)
+        minimization_order::pending(&reader, &self.failures()?, variants, last)
     }
 
     /// Returns which failures in the output directory were found on the campaign's target, and
     /// which of their groups no longer fail with the last build of the program.
-    pub(crate) fn finders(&self) -> Result<Finders, StoreError> {
+    pub(crate) fn failures(&self) -> Result<FailuresOfTarget, StoreError> {
         let store = lock(self.store);
-        Finders::of_campaign(store.reader(), store.campaigns(), &self.name)
+        FailuresOfTarget::of_campaign(store.reader(), store.campaigns(), &self.name)
     }
 
     /// Returns the number of new groups of crashes: those that did not exist before the campaign,

@@ -177,7 +177,7 @@ impl RunClassifier {
             }
             Verdict::Crash(_) | Verdict::Flaky { .. } => {
                 let preceding = executor.preceding().into_iter().map(Base64).collect();
-                let copies = executor.copies();
+                let copies = executor.crash_snapshots();
                 Classified::Flaky(Box::new(flaky_record(
                     triager,
                     ended,
@@ -243,7 +243,7 @@ pub(crate) enum Classified {
 impl Classified {
     /// Returns true if the classified run has its complete crash record, because its crash was not
     /// reported before, so that the input may have to be stored. False for a crash with known keys.
-    pub(crate) fn is_new(&self) -> bool {
+    pub(crate) fn has_full_record(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }
 }

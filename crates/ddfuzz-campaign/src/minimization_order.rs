@@ -12,7 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::{CampaignError, Minimizing, StoreWriter, Variants, finders::Finders, lock};
+use crate::{
+    CampaignError, Minimizing, StoreWriter, Variants, failures_of_target::FailuresOfTarget, lock,
+};
 use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Found, Triager, Verdict};
@@ -101,8 +103,8 @@ pub(crate) struct Bug<'a> {
 }
 
 impl<'a> Bug<'a> {
-    fn new(reader: &'a Reader, finders: &Finders, entries: Vec<&'a Entry>) -> Bug<'a> {
-        let counts = |entry: &&Entry| is_result(finders, entry);
+    fn new(reader: &'a Reader, failures: &FailuresOfTarget, entries: Vec<&'a Entry>) -> Bug<'a> {
+        let counts = |entry: &&Entry| is_result(failures, entry);
         Bug {
             root: reader.root(),
             results: entries.iter().copied().filter(counts).collect(),
@@ -110,22 +112,30 @@ impl<'a> Bug<'a> {
         }
     }
 
-    /// Makes a bug of those `entries` of one group that `finders` includes, without separating the
+    /// Makes a bug of those `entries` of one group that `failures` includes, without separating the
     /// utilities of a study.
-    pub(crate) fn of(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Bug<'a> {
-        let found = entries.iter().filter(|entry| finders.include(entry));
-        Bug::new(reader, finders, found.collect())
+    pub(crate) fn of(
+        reader: &'a Reader,
+        failures: &FailuresOfTarget,
+        entries: &'a [Entry],
+    ) -> Bug<'a> {
+        let found = entries.iter().filter(|entry| failures.include(entry));
+        Bug::new(reader, failures, found.collect())
     }
 
     /// Divides the entries of one group into bugs. In a study of many utilities there is one bug
     /// for each utility; otherwise all entries are one bug.
-    pub(crate) fn all(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Vec<Bug<'a>> {
+    pub(crate) fn all(
+        reader: &'a Reader,
+        failures: &FailuresOfTarget,
+        entries: &'a [Entry],
+    ) -> Vec<Bug<'a>> {
         let mut of_utilities: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
         for entry in entries {
             of_utilities.entry(utility(entry)).or_default().push(entry);
         }
         let bugs = of_utilities.into_values();
-        bugs.map(|entries| Bug::new(reader, finders, entries))
+        bugs.map(|entries| Bug::new(reader, failures, entries))
             .collect()
     }
 
@@ -185,7 +195,7 @@ impl<'a> Bug<'a> {
         let reached = SmallestSizes::of(self.results.iter().copied().filter(is_found));
         let smaller = self.entries.iter().copied().filter(is_found);
         let smaller = smaller.filter(|entry| self.is_open(entry));
-        let smaller = smaller.filter(|entry| reached.is_beaten_by(size(entry)));
+        let smaller = smaller.filter(|entry| reached.may_be_beaten_by(size(entry)));
         smaller.min_by_key(order)
     }
 
@@ -205,7 +215,7 @@ impl<'a> Bug<'a> {
         let open = open.filter(|entry| self.is_open(entry) && !is_stray(entry));
         let is_smaller = |entry: &&Entry| match is_slip(entry.crash.found.as_ref()) {
             true => reached.is_larger_than(size(entry)),
-            false => reached.is_beaten_by(size(entry)),
+            false => reached.may_be_beaten_by(size(entry)),
         };
         open.filter(is_smaller).min_by_key(order)
     }
@@ -268,9 +278,9 @@ impl<'a> Bug<'a> {
 
 /// Returns true if an entry counts as a result of its group: its minimization is complete and was
 /// not given up, and the last build of the program does not make its result doubtful
-/// ([`Finders::doubts`]). Otherwise false.
-pub(crate) fn is_result(finders: &Finders, entry: &Entry) -> bool {
-    was_minimized(entry) && !finders.doubts(entry)
+/// ([`FailuresOfTarget::doubts`]). Otherwise false.
+pub(crate) fn is_result(failures: &FailuresOfTarget, entry: &Entry) -> bool {
+    was_minimized(entry) && !failures.doubts(entry)
 }
 
 /// Returns true if the minimization of an entry is complete and was not given up; otherwise false.
@@ -313,8 +323,9 @@ impl SmallestSizes {
     /// Returns true if minimizing an input of `size` bytes may give a smaller result than all
     /// results so far: it is smaller than the smallest result, or at most a tenth as large as the
     /// smallest input that was minimized. Otherwise false; also false if there is no result.
-    pub(crate) fn is_beaten_by(&self, size: u64) -> bool {
-        self.most().is_some_and(|most| size <= most)
+    pub(crate) fn may_be_beaten_by(&self, size: u64) -> bool {
+        self.largest_promising_size()
+            .is_some_and(|largest| size <= largest)
     }
 
     /// Returns true if the bug's smallest result is larger than `size` bytes; false if it is not,
@@ -326,7 +337,7 @@ impl SmallestSizes {
     /// Returns the largest size in bytes of inputs that may give a smaller result than all so far:
     /// one byte less than the smallest result, or a tenth of the smallest input that was minimized,
     /// whichever is more. `None` if there is no result yet, or the smallest result is empty.
-    pub(crate) fn most(&self) -> Option<u64> {
+    pub(crate) fn largest_promising_size(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
         Some(smaller.max(self.input? / SIZE_DIVISOR))
     }
@@ -335,12 +346,12 @@ impl SmallestSizes {
 /// Returns the entries to minimize next, at most one for each bug (group, and utility in a study),
 /// the most urgent first. With `last`, also returns those that are minimized after all others:
 /// groups and smaller inputs that were found only during minimizations, hangs, memory blow-ups, and
-/// variants (inputs with further minor keys). Leaves out failures that `finders` does not include,
+/// variants (inputs with further minor keys). Leaves out failures that `failures` does not include,
 /// since runs of the target say nothing of them, and groups that no longer fail with the last
 /// build.
 pub(crate) fn pending(
     reader: &Reader,
-    finders: &Finders,
+    failures: &FailuresOfTarget,
     variants: Variants,
     last: bool,
 ) -> Result<Vec<EntryId>, StoreError> {
@@ -351,7 +362,7 @@ pub(crate) fn pending(
     let mut pending = Vec::new();
     for kind in kinds.iter().copied() {
         for group in reader.groups(kind)? {
-            pending.extend(pending_of_group(reader, finders, variants, last, &group)?);
+            pending.extend(pending_of_group(reader, failures, variants, last, &group)?);
         }
     }
     pending.sort();
@@ -369,19 +380,19 @@ pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 /// whether also to return entries that are minimized after all others.
 pub(crate) fn pending_of_group(
     reader: &Reader,
-    finders: &Finders,
+    failures: &FailuresOfTarget,
     variants: Variants,
     last: bool,
     group: &Group,
 ) -> Result<Vec<PendingEntry>, StoreError> {
     let (kind, major) = (group.kind, group.record.major.short());
-    if finders.is_gone(kind, &major) {
+    if failures.is_gone(kind, &major) {
         return Ok(Vec::new());
     }
     let mut entries = reader.entries(kind, &major)?;
-    entries.retain(|entry| finders.include(entry));
+    entries.retain(|entry| failures.include(entry));
     let mut pending = Vec::new();
-    for bug in Bug::all(reader, finders, &entries) {
+    for bug in Bug::all(reader, failures, &entries) {
         let most = variants.most(&group.record.class);
         let Some((priority, entry)) = next_of(&bug, kind, most, last) else {
             continue;
@@ -399,14 +410,14 @@ pub(crate) fn pending_of_group(
 
 /// Returns the next entry to minimize in the group of crashes with this major key (12 hex digits),
 /// among the inputs that runs have found and that may give a smaller result; `None` if there is
-/// none. Failures that `finders` does not include are left out.
+/// none. Failures that `failures` does not include are left out.
 pub(crate) fn smaller_of_runs(
     reader: &Reader,
-    finders: &Finders,
+    failures: &FailuresOfTarget,
     major: &str,
 ) -> Result<Option<EntryId>, StoreError> {
     let entries = reader.entries(Kind::Crash, major)?;
-    let bug = Bug::of(reader, finders, &entries);
+    let bug = Bug::of(reader, failures, &entries);
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
@@ -446,11 +457,11 @@ fn next_of<'a>(
 
 /// Returns true if an entry would be minimized for its minor key (finer hash of crashes) alone (as
 /// a variant): its group has a result, the entry is not expected to give a smaller one, and no
-/// result has its minor key. The minimization then keeps that minor key. Entries that `finders`
+/// result has its minor key. The minimization then keeps that minor key. Entries that `failures`
 /// does not include are ignored.
 pub(crate) fn is_variant(
     reader: &Reader,
-    finders: &Finders,
+    failures: &FailuresOfTarget,
     entry: &Entry,
     variants: Variants,
 ) -> Result<bool, StoreError> {
@@ -459,9 +470,9 @@ pub(crate) fn is_variant(
         return Ok(false);
     }
     let mut entries = reader.entries(entry.id.kind(), entry.id.major())?;
-    entries.retain(|one| finders.include(one) || one.id == entry.id);
+    entries.retain(|one| failures.include(one) || one.id == entry.id);
     let is_of = |bug: &Bug<'_>| bug.entries.iter().any(|one| one.id == entry.id);
-    let bug = Bug::all(reader, finders, &entries).into_iter().find(is_of);
+    let bug = Bug::all(reader, failures, &entries).into_iter().find(is_of);
     Ok(bug.is_some_and(|bug| {
         let is_smaller = |smaller: &Entry| smaller.id == entry.id;
         let of_size =

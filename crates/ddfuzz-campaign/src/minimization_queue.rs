@@ -11,7 +11,7 @@ use crossbeam::channel::{Receiver, Sender};
 use crate::{
     BuildCheck, CampaignError, DiskFullError, Finished, Minimizing, ProgramWatch, Progress, Screen,
     StoreWriter, Variants,
-    finders::Finders,
+    failures_of_target::FailuresOfTarget,
     lock,
     minimization_order::{PendingEntry, SlippedInputs, is_slip, pending, pending_of_group, size},
 };
@@ -153,9 +153,9 @@ fn show_result(
 /// Returns true if the entry `id` was found on another target than that of `minimizing`. Its crash
 /// then does not count as flaky, even if runs of the target of `minimizing` do not show it.
 fn is_foreign(reader: &Reader, minimizing: &Minimizing, id: &EntryId) -> Result<bool, StoreError> {
-    let finders = Finders::of_target(reader, &minimizing.target)?;
+    let failures = FailuresOfTarget::of_target(reader, &minimizing.target)?;
     let entry = reader.entry(id)?;
-    Ok(entry.is_some_and(|entry| !finders.can_refute(&entry)))
+    Ok(entry.is_some_and(|entry| !failures.can_refute(&entry)))
 }
 
 /// The entries of an output directory that are to be minimized. Groups are read again only when the
@@ -166,10 +166,10 @@ struct PendingEntries<'a> {
     minimizing: &'a Minimizing,
     known: &'a KnownGroups,
     resume: bool,
-    finders: Finders,
+    failures: FailuresOfTarget,
     /// The store's count of changes of groups at the time when `groups` was read.
     seen: u64,
-    /// The campaigns recorded in the output directory, from which `finders` was made.
+    /// The campaigns recorded in the output directory, from which `failures` was made.
     campaigns: CampaignFile,
     /// The entries to minimize of each group, by the group's kind and major key (12 hex digits);
     /// groups without entries to minimize are left out.
@@ -200,7 +200,7 @@ impl<'a> PendingEntries<'a> {
             (store.reader().clone(), store.campaigns().clone(), seen)
         };
         let mut all = PendingEntries {
-            finders: Finders::of_target(&reader, &minimizing.target)?,
+            failures: FailuresOfTarget::of_target(&reader, &minimizing.target)?,
             store,
             reader,
             minimizing,
@@ -235,10 +235,11 @@ impl<'a> PendingEntries<'a> {
     }
 
     fn work_of(&self, group: &Group) -> Result<GroupWork, StoreError> {
-        let (reader, finders) = (&self.reader, &self.finders);
-        let mut pending = pending_of_group(reader, finders, self.minimizing.variants, true, group)?;
+        let (reader, failures) = (&self.reader, &self.failures);
+        let mut pending =
+            pending_of_group(reader, failures, self.minimizing.variants, true, group)?;
         let unfinished = match self.resume {
-            true => unfinished(reader, finders, group)?,
+            true => unfinished(reader, failures, group)?,
             false => Vec::new(),
         };
         if pending.is_empty() && unfinished.is_empty() {
@@ -268,7 +269,7 @@ impl<'a> PendingEntries<'a> {
         };
         if let Some(campaigns) = campaigns {
             self.campaigns = campaigns;
-            self.finders = Finders::of_target(&self.reader, &self.minimizing.target)?;
+            self.failures = FailuresOfTarget::of_target(&self.reader, &self.minimizing.target)?;
             self.read_all()?;
         } else {
             for (kind, major) in changed {
@@ -294,16 +295,16 @@ impl<'a> PendingEntries<'a> {
 /// target. Returns none if the group did not fail any more when it was checked with the last build.
 fn unfinished(
     reader: &Reader,
-    finders: &Finders,
+    failures: &FailuresOfTarget,
     group: &Group,
 ) -> Result<Vec<EntryId>, StoreError> {
     let major = group.record.major.short();
-    if finders.is_gone(group.kind, &major) {
+    if failures.is_gone(group.kind, &major) {
         return Ok(Vec::new());
     }
     let entries = reader.entries(group.kind, &major)?.into_iter();
     let is_unfinished = |entry: &Entry| {
-        if !finders.include(entry) {
+        if !failures.include(entry) {
             return false;
         }
         let ended = entry
@@ -333,8 +334,8 @@ pub fn pending_entries(
     variants: Variants,
     known: &KnownGroups,
 ) -> Result<Vec<EntryId>, StoreError> {
-    let finders = Finders::of_target(reader, target)?;
-    let mut left = pending(reader, &finders, variants, true)?;
+    let failures = FailuresOfTarget::of_target(reader, target)?;
+    let mut left = pending(reader, &failures, variants, true)?;
     left.retain(|id| !reader.is_muted(id.kind(), id.major(), known));
     retain_minimizable(reader, &mut left, |id| id)?;
     Ok(left)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{
     CampaignError, ProgramWatch, StoreWriter, fails_on_anything,
-    finders::{Finders, is_of_last_build, record_of},
+    failures_of_target::{FailuresOfTarget, is_of_last_build, record_of},
     lock,
     minimization_order::is_variant,
     verdict::program_hash,
@@ -395,15 +395,15 @@ impl Minimizing {
         let mut start = minimizing.start_line(&input, &entry.crash);
         let begun = Log::read_start(&entry.log());
         let reader = lock(store).reader().clone();
-        let finders = Finders::of_target(&reader, &minimizing.target)?;
+        let failures = FailuresOfTarget::of_target(&reader, &minimizing.target)?;
         start.hold_minor = match &begun {
             Some(begun) => begun.hold_minor,
-            None => is_variant(&reader, &finders, &entry, self.variants)?,
+            None => is_variant(&reader, &failures, &entry, self.variants)?,
         };
         let mut note = minimizing.keep_limits(&entry, &mut start);
         let minimizing = &minimizing;
         let continues = Journal::continues(&entry.log(), &start);
-        if !continues || !finders.can_refute(&entry) {
+        if !continues || !failures.can_refute(&entry) {
             minimizing.confirm(&input, &entry.crash)?;
         }
         if !continues {
@@ -601,11 +601,11 @@ impl Minimizing {
         let mut store = lock(store);
         let entry = entry_of(&*store, id)?;
         let reader = store.reader().clone();
-        if !Finders::of_target(&reader, &self.target)?.can_refute(&entry) {
+        if !FailuresOfTarget::of_target(&reader, &self.target)?.can_refute(&entry) {
             return Ok(false);
         }
         let flaky = is_of_last_build(&reader.campaigns()?, &self.target, &entry);
-        store.write_reproduce(id, &self.of(&entry.crash).target.by_main())?;
+        store.write_reproduce(id, &self.of(&entry.crash).target.with_main_arguments())?;
         let why = match flaky {
             true => "the crash does not reproduce",
             false => "the crash does not reproduce with this build of the program",
@@ -644,7 +644,7 @@ impl Minimizing {
         let debug = debug_text(&self.target, &minimized.text).unwrap_or_default();
         let mut store = lock(store);
         store.write_minimized(id, &minimized.text)?;
-        store.write_reproduce(id, &self.target.by_main())?;
+        store.write_reproduce(id, &self.target.with_main_arguments())?;
         store.write_outcome(id, &outcome(minimized, debug))?;
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::{
     CampaignError, Minimizing, Recheck, Screen, StoredGroup,
-    finders::{Finders, gone_with, record_of},
+    failures_of_target::{FailuresOfTarget, gone_with, record_of},
     lock,
     verdict::program_hash,
 };
@@ -92,7 +92,7 @@ impl ProgramWatch {
 
     /// Returns a new record of the watched build: first seen at this moment, and without the status
     /// of any group.
-    pub(crate) fn unchecked(&self) -> Build {
+    pub(crate) fn new_build_record(&self) -> Build {
         Build {
             blake3: self.build.clone(),
             seen: rfc3339(SystemTime::now()),
@@ -175,22 +175,22 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hash.to_string())
 }
 
-/// Returns true if runs of the target of `finders` can show whether the crash of an entry (stored
+/// Returns true if runs of the target of `failures` can show whether the crash of an entry (stored
 /// finding) still occurs: the entry was found on this target, and not by a study of system
 /// utilities, which records the program of each crash. Otherwise false.
-pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
-    entry.crash.of.is_none() && finders.include(entry)
+pub(crate) fn is_checked(failures: &FailuresOfTarget, entry: &Entry) -> bool {
+    entry.crash.of.is_none() && failures.include(entry)
 }
 
 /// Reads the groups to check with a new build of the target: those with at least one entry whose
-/// crash can be shown by runs of the target ([`is_checked`]). `finders` says which entries were
+/// crash can be shown by runs of the target ([`is_checked`]). `failures` says which entries were
 /// found on this target.
-fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, StoreError> {
+fn groups_of(reader: &Reader, failures: &FailuresOfTarget) -> Result<Vec<StoredGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
         for group in reader.groups(kind)? {
             let group = StoredGroup::read(reader, group)?;
-            if (group.entries.iter()).any(|entry| is_checked(finders, entry)) {
+            if (group.entries.iter()).any(|entry| is_checked(failures, entry)) {
                 groups.push(group);
             }
         }
@@ -208,12 +208,12 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, Sto
 /// When the program cannot be read, or the record cannot be written.
 pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
     let watch = ProgramWatch::of(target)?;
-    store.runs_build(watch.build());
+    store.set_running_build(watch.build());
     let record = record_of(target);
     if (store.campaigns().builds(&record)).is_some_and(|all| all.is_empty()) {
-        let finders = Finders::of_target(store.reader(), target)?;
-        if groups_of(store.reader(), &finders)?.is_empty() {
-            store.record_build(&record, watch.unchecked())?;
+        let failures = FailuresOfTarget::of_target(store.reader(), target)?;
+        if groups_of(store.reader(), &failures)?.is_empty() {
+            store.record_build(&record, watch.new_build_record())?;
         }
     }
     Ok(())
@@ -226,7 +226,7 @@ pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), Camp
 /// # Errors
 /// When the program cannot be read.
 pub fn note_running_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
-    store.runs_build(ProgramWatch::of(target)?.build());
+    store.set_running_build(ProgramWatch::of(target)?.build());
     Ok(())
 }
 
@@ -345,9 +345,9 @@ impl BuildCheck<'_> {
             Some(_) => self.recheck(watch, screen),
             None => {
                 let reader = lock(self.store).reader().clone();
-                let finders = Finders::of_target(&reader, target)?;
-                match groups_of(&reader, &finders)?.is_empty() {
-                    true => Ok(self.record(watch.unchecked())?),
+                let failures = FailuresOfTarget::of_target(&reader, target)?;
+                match groups_of(&reader, &failures)?.is_empty() {
+                    true => Ok(self.record(watch.new_build_record())?),
                     // By an older ddfuzz: the program may be another build than that which crashed.
                     false => self.check_all("no build of the program is recorded", watch, screen),
                 }
@@ -383,17 +383,17 @@ impl BuildCheck<'_> {
         screen: &mut dyn Screen,
     ) -> Result<(), CampaignError> {
         let reader = lock(self.store).reader().clone();
-        let finders = Finders::of_target(&reader, &self.minimizing.target)?;
-        let groups = groups_of(&reader, &finders)?;
+        let failures = FailuresOfTarget::of_target(&reader, &self.minimizing.target)?;
+        let groups = groups_of(&reader, &failures)?;
         let count = size::counted(groups.len() as u64, "group");
         screen.note(&format!("{why}; checking {count}"));
-        let mut build = watch.unchecked();
-        let Some(counts) = self.check(&finders, &groups, &mut build)? else {
+        let mut build = watch.new_build_record();
+        let Some(counts) = self.check(&failures, &groups, &mut build)? else {
             return Ok(());
         };
         let earlier = self.recorded().map(|build| build.blake3);
         let earlier = earlier.unwrap_or("unknown".to_owned());
-        lock(self.store).archive_unfinished(&earlier, |entry| is_checked(&finders, entry))?;
+        lock(self.store).archive_unfinished(&earlier, |entry| is_checked(&failures, entry))?;
         self.record(build)?;
         screen.note(&format!("{count} checked with the new build: {counts}"));
         Ok(())
@@ -408,8 +408,8 @@ impl BuildCheck<'_> {
             return Ok(());
         }
         let reader = lock(self.store).reader().clone();
-        let finders = Finders::of_target(&reader, &self.minimizing.target)?;
-        let mut groups = groups_of(&reader, &finders)?;
+        let failures = FailuresOfTarget::of_target(&reader, &self.minimizing.target)?;
+        let mut groups = groups_of(&reader, &failures)?;
         groups.retain(|group| {
             let of_kind = unchecked.get(&group.group.kind);
             of_kind.is_some_and(|all| all.contains(&group.group.record.major.short()))
@@ -418,7 +418,7 @@ impl BuildCheck<'_> {
         screen.note(&format!(
             "{count} unchecked with this build of the program; checking"
         ));
-        if let Some(counts) = self.check(&finders, &groups, &mut build)? {
+        if let Some(counts) = self.check(&failures, &groups, &mut build)? {
             self.record(build)?;
             screen.note(&format!("{count} checked with this build: {counts}"));
         }
@@ -430,12 +430,12 @@ impl BuildCheck<'_> {
     /// the number of groups of each status; `None` if the user has stopped the check.
     fn check(
         &self,
-        finders: &Finders,
+        failures: &FailuresOfTarget,
         groups: &[StoredGroup],
         build: &mut Build,
     ) -> Result<Option<String>, CampaignError> {
         let subject = |entry: &Entry| {
-            if !is_checked(finders, entry) {
+            if !is_checked(failures, entry) {
                 return None;
             }
             let mut target = self.minimizing.target.clone();

@@ -229,7 +229,7 @@ impl<'a> StopCondition<'a> {
     }
 
     /// Makes all workers stop for good if `now` is true; does nothing otherwise.
-    pub(crate) fn break_off(&self, now: bool) {
+    pub(crate) fn break_off_if(&self, now: bool) {
         self.broken.fetch_or(now, Ordering::Relaxed);
     }
 
@@ -241,7 +241,7 @@ impl<'a> StopCondition<'a> {
     }
 
     /// Checks whether workers have to stop: the user has stopped the call of ddfuzz, its deadline
-    /// or the time for fuzzing is over, or [`StopCondition::break_off`] was called.
+    /// or the time for fuzzing is over, or [`StopCondition::break_off_if`] was called.
     pub(crate) fn is_over(&self) -> bool {
         let stopped = self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed);
         stopped || self.is_late()

@@ -232,7 +232,7 @@ pub struct ChangeSet {
     pub files: Vec<FileChange>,
     /// The changes between the two versions, which the search keeps or leaves out one by one; each
     /// consists of one or more parts.
-    pub units: Vec<Vec<Part>>,
+    pub changes: Vec<Vec<Part>>,
 }
 
 impl ChangeSet {
@@ -244,25 +244,25 @@ impl ChangeSet {
                 .into_iter()
                 .map(move |kind| Part { file, kind })
         });
-        let mut units: Vec<Vec<Part>> = parts.map(|part| vec![part]).collect();
-        join_clashing(&files, &mut units);
-        ChangeSet { files, units }
+        let mut changes: Vec<Vec<Part>> = parts.map(|part| vec![part]).collect();
+        join_clashing(&files, &mut changes);
+        ChangeSet { files, changes }
     }
 
     /// Returns the number of changes in the set.
     pub fn len(&self) -> usize {
-        self.units.len()
+        self.changes.len()
     }
 
     /// Checks whether the set has no changes, because both versions have the same files.
     pub fn is_empty(&self) -> bool {
-        self.units.is_empty()
+        self.changes.is_empty()
     }
 
-    /// Returns the tree `base` with the changes `kept` (indices of `units`) applied. If a file in
+    /// Returns the tree `base` with the changes `kept` (indices of `changes`) applied. If a file in
     /// `base` differs from the file's old version, the changes are merged into it. Returns `None`
-    /// if the changes conflict, if a renamed file would overwrite another one, or if a file would be
-    /// where another needs a directory.
+    /// if the changes conflict, if a renamed file would overwrite another one, or if a file would
+    /// be where another needs a directory.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -273,7 +273,7 @@ impl ChangeSet {
         repository: &Repository,
     ) -> Result<Option<Tree>, ChangesError> {
         let mut chosen: HashMap<usize, Vec<Kind>> = HashMap::new();
-        for part in kept.ranges().flatten().flat_map(|unit| &self.units[unit]) {
+        for part in kept.ranges().flatten().flat_map(|unit| &self.changes[unit]) {
             chosen.entry(part.file).or_default().push(part.kind);
         }
         let mut files: Vec<usize> = chosen.keys().copied().collect();
@@ -326,7 +326,7 @@ impl ChangeSet {
         }
         let mut of_file = HashMap::new();
         let mut found = Vec::new();
-        for parts in &self.units {
+        for parts in &self.changes {
             let change = &self.files[parts[0].file];
             let (brought, touching) = match of_file.entry(parts[0].file) {
                 hash_map::Entry::Occupied(known) => known.into_mut(),
@@ -376,7 +376,7 @@ impl ChangeSet {
         let pairs = texts.iter().map(|(old, new)| [split(old), split(new)]);
         let lines: Vec<_> = pairs.collect();
         let mut outlines: HashMap<usize, Option<[Outline; 2]>> = HashMap::new();
-        for (unit, parts) in self.units.iter().enumerate() {
+        for (unit, parts) in self.changes.iter().enumerate() {
             let facts = &mut units[unit];
             let (file, (old, new)) = (parts[0].file, &texts[parts[0].file]);
             let outline = outlines

@@ -31,8 +31,8 @@ pub struct Premise {
     /// The found changes that the version has, on top of the version to which the found changes are
     /// applied.
     pub kept: Kept,
-    /// The outcome by which the test of the version refutes the claim: FAIL without the change, PASS
-    /// with the change alone.
+    /// The outcome by which the test of the version refutes the claim: FAIL without the change,
+    /// PASS with the change alone.
     pub refuting: Outcome,
 }
 
@@ -69,7 +69,7 @@ pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
 /// with the changes `kept`), because a single odd run would lead to a wrong commit. Returns an
 /// error if the version fails now. Does nothing if it was already tested several times, or has not
 /// passed.
-pub(crate) fn vote(
+pub(crate) fn confirm_last_passing(
     session: &mut Session<'_>,
     on: &str,
     kept: &[(usize, Config)],

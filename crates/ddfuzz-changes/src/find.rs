@@ -8,7 +8,7 @@ use ddfuzz_minimize::log::{EndLine, What};
 
 use crate::ChangesError;
 use crate::candidate::Candidate;
-use crate::conclude::{conclude, conclude_difference, leave_out_needless, vote};
+use crate::conclude::{conclude, conclude_difference, confirm_last_passing, leave_out_needless};
 use crate::places::{Around, around};
 use crate::repository::Commit;
 use crate::search::{Minimal, Probed, Prober, bisect, isolate, minimize};
@@ -209,7 +209,7 @@ impl Prober for SetProber<'_, '_> {
         self.session
             .workers
             .as_ref()
-            .map_or(0, |workers| workers.spare())
+            .map_or(0, |workers| workers.most_ahead())
     }
 }
 
@@ -366,7 +366,7 @@ fn by_history(
         fails = culprit.id.clone();
         commits = vec![culprit];
     }
-    vote(session, &on, &[])?;
+    confirm_last_passing(session, &on, &[])?;
     let set = session.compare(&on, &fails)?;
     let part = search(session, goal, &on, (set, &[]), &[])?;
     let unknown = match session.is_spent() {
@@ -475,7 +475,7 @@ fn with_partners(
         interference = true;
         let (passing, failing) = history.bisect(session, last, &kept, "partner")?;
         let on = history.version(passing).to_owned();
-        vote(session, &on, &kept)?;
+        confirm_last_passing(session, &on, &kept)?;
         let set = session.compare(&on, history.version(failing))?;
         let part = search(session, Goal::Cause, &on, (set, &[]), &kept)?;
         kept.insert(0, (set, part.kept));

@@ -42,7 +42,7 @@ pub use error::ChangesError;
 pub use find::{Found, Goal, find};
 pub use git::{is_ancestor, is_modified, is_shallow, resolve};
 pub use messages::BuildMessages;
-pub use recipe::{HeldFailure, Recipe, TestKind, default_build, machine_memory};
+pub use recipe::{CrashIdentity, Recipe, TestKind, default_build, machine_memory};
 pub use repository::{Commit, Repository};
 pub use result::{BuildCounts, ChangeRecord, ChangesResult, CommitRecord, TestCounts, describe};
 pub use session::{Budget, Session};

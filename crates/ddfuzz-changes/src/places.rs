@@ -54,7 +54,7 @@ pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
 fn distances(set: &ChangeSet, kept: &Config, path: &[u8], line: u64) -> Vec<(u64, usize)> {
     let mut hunks = Vec::new();
     let mut found = Vec::new();
-    for (unit, parts) in set.units.iter().enumerate() {
+    for (unit, parts) in set.changes.iter().enumerate() {
         for part in parts {
             let file = &set.files[part.file];
             let is_there = file.path() == path || line == 0 && file.path().ends_with(path);

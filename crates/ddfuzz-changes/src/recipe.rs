@@ -56,7 +56,7 @@ pub enum TestKind {
         /// outcome is UNRESOLVED. `None`: each failing status is FAIL.
         expect: Option<regex::bytes::Regex>,
     },
-    /// The test runs the program and looks at its crash: the crash `held` is FAIL, no crash is
+    /// The test runs the program and looks at its crash: the crash `expected` is FAIL, no crash is
     /// PASS. A different crash, reaching a limit, and a build that does not make the program are
     /// UNRESOLVED.
     Program {
@@ -68,9 +68,9 @@ pub enum TestKind {
         is_inside: Arc<OnceLock<bool>>,
         /// Arguments of the program; `@@` stands for the path of a file with the input.
         args: Vec<OsString>,
-        /// The crash that counts as FAIL: that of the new version. While `held` is empty, because
-        /// the new version has not been tested yet, each crash is FAIL.
-        held: Arc<OnceLock<HeldFailure>>,
+        /// The crash that counts as FAIL: that of the new version. While `expected` is empty,
+        /// because the new version has not been tested yet, each crash is FAIL.
+        expected: Arc<OnceLock<CrashIdentity>>,
         /// The exit status of the program that counts as a crash; `None` if no status counts as a
         /// crash.
         crash_exit: Option<i32>,
@@ -97,10 +97,10 @@ pub fn machine_memory() -> u64 {
     kib.map_or(8 << 30, |kib| kib << 10)
 }
 
-/// The crash that the search looks for, as class and keys (hashes that identify a crash): a version
-/// with this crash counts as failing.
+/// What identifies a crash: its class and keys (hashes). A version that shows the crash that the
+/// search looks for counts as failing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldFailure {
+pub struct CrashIdentity {
     /// The class of the crash, such as `segv`.
     pub class: String,
     /// The major key of the crash, a hash that identifies the bug; comparable only with crashes of
@@ -114,9 +114,9 @@ pub struct HeldFailure {
     pub stable: Option<Key>,
 }
 
-impl From<&Crash> for HeldFailure {
-    fn from(crash: &Crash) -> HeldFailure {
-        HeldFailure {
+impl From<&Crash> for CrashIdentity {
+    fn from(crash: &Crash) -> CrashIdentity {
+        CrashIdentity {
             class: crash.class.to_string(),
             major: crash.keys.major,
             minor: crash.keys.minor,
@@ -125,9 +125,9 @@ impl From<&Crash> for HeldFailure {
     }
 }
 
-impl HeldFailure {
-    /// Checks whether `crash`, usually of another build, is the crash that the search looks for:
-    /// true if class and stable key are equal. If one of the two has no stable key, the class alone
+impl CrashIdentity {
+    /// Checks whether `crash`, usually of another build, is the crash with this identity: true if
+    /// class and stable key are equal. If one of the two has no stable key, the class alone
     /// decides.
     pub fn is(&self, crash: &Crash) -> bool {
         let same_names = match (self.stable, crash.keys.stable) {

@@ -168,7 +168,7 @@ pub fn describe(
     let made = ChangeSet::new(repository.compare_trees(&found.passing, &found.failing)?);
     let whole = ChangeSet::new(repository.compare(old, new)?);
     let mut of_path: HashMap<&[u8], Vec<Part>> = HashMap::new();
-    for part in whole.units.iter().flatten() {
+    for part in whole.changes.iter().flatten() {
         let path = path_before(&whole.files[part.file]);
         of_path.entry(path).or_default().push(*part);
     }
@@ -189,7 +189,7 @@ pub fn describe(
         of_file: HashMap::new(),
     };
     let mut records = Vec::new();
-    let units = made.units.iter();
+    let units = made.changes.iter();
     let parts = units.flat_map(|parts| parts.iter().zip([false].into_iter().chain(repeat(true))));
     for (part, joined) in parts {
         let change = &made.files[part.file];

@@ -444,7 +444,7 @@ impl<'a> Session<'a> {
         if self
             .workers
             .as_ref()
-            .is_none_or(|workers| workers.spare() == 0)
+            .is_none_or(|workers| workers.most_ahead() == 0)
         {
             return Ok(trees);
         }

@@ -20,7 +20,7 @@ use ddfuzz_triage::{Crash, Triager, Verdict};
 
 use crate::ChangesError;
 use crate::messages::BuildMessages;
-use crate::recipe::{HeldFailure, Recipe, TestKind};
+use crate::recipe::{CrashIdentity, Recipe, TestKind};
 use crate::repository::Repository;
 use crate::tree::Tree;
 use crate::worktree::Worktree;
@@ -74,9 +74,9 @@ pub struct Report {
     pub build_took: Duration,
     /// The crash of the program that the test ran; `None` if it did not crash, or the test is a
     /// shell command.
-    pub failure: Option<HeldFailure>,
-    /// Whether the program that the test ran lies in the version's directory; false if the test is a
-    /// shell command.
+    pub failure: Option<CrashIdentity>,
+    /// Whether the program that the test ran lies in the version's directory; false if the test is
+    /// a shell command.
     pub is_inside: bool,
 }
 
@@ -326,7 +326,7 @@ impl Workbench {
                 program,
                 is_inside,
                 args,
-                held,
+                expected,
                 crash_exit,
             } => {
                 let root = self.worktree.root().to_owned();
@@ -348,7 +348,7 @@ impl Workbench {
                     Triager::of_target(&target, Way::Command)?.examine(&self.recipe.input)?;
                 Ok(Report {
                     is_inside,
-                    ..judge_crash(verdict, held.get())
+                    ..judge_crash(verdict, expected.get())
                 })
             }
         }
@@ -436,11 +436,11 @@ fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
     all
 }
 
-/// Converts the verdict on a run of the program to the report of a test. The crash `held` is FAIL,
-/// a different crash is UNRESOLVED, and no crash is PASS; if `held` is `None`, each crash is FAIL.
-/// A run that reaches a limit is UNRESOLVED, unless reaching it is the crash `held`; the report
-/// also says whether it was the time limit.
-fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
+/// Converts the verdict on a run of the program to the report of a test. The crash `expected` is
+/// FAIL, a different crash is UNRESOLVED, and no crash is PASS; if `expected` is `None`, each crash
+/// is FAIL. A run that reaches a limit is UNRESOLVED, unless reaching it is the crash `expected`;
+/// the report also says whether it was the time limit.
+fn judge_crash(verdict: Verdict, expected: Option<&CrashIdentity>) -> Report {
     let ended = match &verdict {
         Verdict::Crash(crash) => crash.ended,
         Verdict::Flaky { ended, .. } => *ended,
@@ -472,9 +472,9 @@ fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
             );
         }
     };
-    let failure = HeldFailure::from(crash.as_ref());
-    let outcome = match held {
-        Some(held) if !held.is(&crash) => Outcome::Unresolved,
+    let failure = CrashIdentity::from(crash.as_ref());
+    let outcome = match expected {
+        Some(expected) if !expected.is(&crash) => Outcome::Unresolved,
         _ => Outcome::Fail,
     };
     let what = match outcome {

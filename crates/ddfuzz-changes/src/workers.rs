@@ -126,7 +126,7 @@ impl Workers {
 
     /// Returns how many versions can be tested ahead while the search waits for another version:
     /// one less than there are workers.
-    pub fn spare(&self) -> usize {
+    pub fn most_ahead(&self) -> usize {
         self.workers.len() - 1
     }
 

@@ -139,7 +139,7 @@ impl<'a> Explainer<'a> {
         let Some(view) = self.journal()? else {
             return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
         };
-        out(match view.seen(&id)? {
+        out(match view.first_run(&id)? {
             None => {
                 let why = "no file of its content was run".to_owned();
                 return Ok(Fate::new(false, false, why));
@@ -232,7 +232,7 @@ fn reached_by_kept<'a>(
         let Some(id) = ContentId::parse(kept.size_before, &kept.content) else {
             continue;
         };
-        let reached = view.seen(&id)?.and_then(|seen| seen.features);
+        let reached = view.first_run(&id)?.and_then(|seen| seen.features);
         all.push((kept, reached.unwrap_or_default()));
     }
     Ok(all)

@@ -82,7 +82,10 @@ impl Listing {
     /// they may form a loop. The output directory `out` is skipped below a root. Fails if a root
     /// does not exist, is neither a file nor a directory, or is `out` itself.
     pub fn new(roots: &[PathBuf], out: Option<&Path>) -> Result<Listing, NotListed> {
-        let out = out.and_then(|out| out.metadata().ok()).as_ref().map(place);
+        let out = out
+            .and_then(|out| out.metadata().ok())
+            .as_ref()
+            .map(file_identity);
         let mut listing = Listing {
             files: Vec::new(),
             waiting: Vec::new(),
@@ -118,7 +121,7 @@ impl Listing {
         if facts.is_dir() {
             // An unreadable directory must not count as an empty corpus.
             std::fs::read_dir(root).map_err(|error| refused(Unread::Refused(error.to_string())))?;
-            if self.out == Some(place(&facts)) {
+            if self.out == Some(file_identity(&facts)) {
                 let why = "it is the output directory, which cannot be cleaned into itself";
                 return Err(refused(Unread::Refused(why.to_owned())));
             }
@@ -133,7 +136,7 @@ impl Listing {
         if let Some(kind) = regular::special(facts.file_type()) {
             return Err(refused(Unread::NotAFile(kind)));
         }
-        if self.known.insert(place(&facts)) {
+        if self.known.insert(file_identity(&facts)) {
             self.files.push(path);
         }
         Ok(())
@@ -166,7 +169,7 @@ impl Listing {
             depth,
             in_instance,
         } = waiting;
-        let identity = place(&path.metadata()?);
+        let identity = file_identity(&path.metadata()?);
         if self.out == Some(identity) {
             let passed_over = &mut self.report.passed_over;
             passed_over.add(path, 0, || "the output directory".to_owned());
@@ -286,7 +289,7 @@ impl Iterator for Listing {
 }
 
 /// Returns the device and inode of a file, which identify it under any name.
-fn place(facts: &Metadata) -> (u64, u64) {
+fn file_identity(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Amount;
-use ddfuzz_campaign::watch::{Others, Producing, Watching, watch};
+use ddfuzz_campaign::watch::{Others, Producing, WatchSettings, watch};
 use ddfuzz_campaign::{CampaignError, Deadline, Minimizing, Screen, When, identity, line_of};
 use ddfuzz_exec::{Ended, Target};
 use ddfuzz_minimize::Slip;
@@ -66,7 +66,7 @@ pub struct Quarantine {
     pub groups: Vec<FiledGroup>,
     /// For each failing content that was stored: its hash, the kind of failure, and the major key
     /// (the hash that identifies its crash group), in the order of examination.
-    pub held: Vec<(ContentHash, Kind, Key)>,
+    pub stored: Vec<(ContentHash, Kind, Key)>,
     /// Hashes of the contents of inputs that did not fail when they were triaged; a cleanup may
     /// keep them.
     pub well: Vec<ContentHash>,
@@ -74,7 +74,7 @@ pub struct Quarantine {
     /// that the inputs could not be stored.
     pub gone: Vec<ContentHash>,
     /// Whether the user stopped the triage of a corpus's failing inputs; inputs that are in none of
-    /// `held`, `well` and `gone` were not examined then.
+    /// `stored`, `well` and `gone` were not examined then.
     pub interrupted: bool,
 }
 
@@ -99,7 +99,7 @@ pub fn quarantine(
     stop: &AtomicBool,
 ) -> Result<Quarantine, CampaignError> {
     let ordered = in_order(failing);
-    let watching = Watching {
+    let watching = WatchSettings {
         sources: ordered.iter().map(|input| input.path.clone()).collect(),
         max_len: ordered.last().map_or(0, |input| input.size),
         leaks: false,
@@ -119,7 +119,7 @@ pub fn quarantine(
     for input in ordered {
         match lines.get(&input.content) {
             Some(Some(line)) => found.hold(input, line),
-            Some(None) if input.again => {
+            Some(None) if input.passed_before => {
                 let line = file_as_flaky(store, campaign, input, &settings.minimizing)?;
                 match line {
                     Some(line) => found.hold(input, &line),
@@ -185,7 +185,7 @@ fn file_as_flaky(
     };
     let mut store = lock(store);
     let filed = store.file(Kind::Flaky, &crash, &bytes)?;
-    store.write_reproduce(&filed.id, &target.by_main())?;
+    store.write_reproduce(&filed.id, &target.with_main_arguments())?;
     let (mut journal, lines) = store.triage_journal()?;
     journal.add(&Triaged {
         leaks: false,
@@ -229,7 +229,7 @@ impl Sorting {
         };
         amount.add(input.size);
         self.result
-            .held
+            .stored
             .push((input.content, line.kind, line.major));
         let group = self.groups.entry((line.kind, line.major.short()));
         let group = group.or_insert_with(|| FiledGroup {
@@ -264,7 +264,7 @@ pub struct FailingInput {
     pub ended: Ended,
     /// Whether an earlier run of the input did not fail. If so, and if triage finds no failure, the
     /// input is stored as flaky; if not, such an input counts as not failing.
-    pub again: bool,
+    pub passed_before: bool,
 }
 
 /// Returns failing inputs in the order in which they are examined, by size and hash of the content,
@@ -305,7 +305,7 @@ pub fn file_slip(
     };
     let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
     let filed = store.file(Kind::of_class(&crash.class), &crash, &slip.input)?;
-    store.write_reproduce(&filed.id, &target.by_main())?;
+    store.write_reproduce(&filed.id, &target.with_main_arguments())?;
     Ok(Some(filed.id))
 }
 
@@ -320,7 +320,7 @@ mod tests {
             content: ContentHash::of(text),
             size: text.len() as u64,
             ended: Ended::Timeout,
-            again: false,
+            passed_before: false,
         };
         let mut failing = vec![
             input("z", b"one"),

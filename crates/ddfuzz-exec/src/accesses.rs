@@ -12,11 +12,11 @@ use std::path::Path;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accesses {
     /// ddfuzz has not set the file's time of last access yet.
-    Unasked,
+    Untried,
     /// ddfuzz has set the file's time of last access, and each later reading changes that time.
-    Told,
+    Recorded,
     /// The file system does not record when files are read.
-    Untold,
+    Unrecorded,
 }
 
 /// The time of last access that marks a file as unread: 1970, before every change of a file.
@@ -34,16 +34,16 @@ impl Accesses {
     /// the first call tries that out by reading the file at `path` itself.
     pub(crate) fn forget(self, file: &File, path: &Path) -> Accesses {
         let set = || set_unread(file);
-        if self == Accesses::Untold || !set() {
-            return Accesses::Untold;
+        if self == Accesses::Unrecorded || !set() {
+            return Accesses::Unrecorded;
         }
-        if self == Accesses::Unasked {
+        if self == Accesses::Untried {
             let read = File::open(path).and_then(|mut file| file.read(&mut [0]));
-            if read.is_err() || Accesses::Told.show_none(file) || !set() {
-                return Accesses::Untold;
+            if read.is_err() || Accesses::Recorded.show_none(file) || !set() {
+                return Accesses::Unrecorded;
             }
         }
-        Accesses::Told
+        Accesses::Recorded
     }
 
     /// Returns true if `file` was certainly not read since [`forget`](Accesses::forget) marked it
@@ -52,6 +52,6 @@ impl Accesses {
         let accessed = file
             .metadata()
             .map(|facts| (facts.atime(), facts.atime_nsec()));
-        self == Accesses::Told && accessed.is_ok_and(|at| at == (0, 0))
+        self == Accesses::Recorded && accessed.is_ok_and(|at| at == (0, 0))
     }
 }

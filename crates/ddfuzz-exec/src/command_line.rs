@@ -72,7 +72,7 @@ impl Target {
 
     /// Returns this target with the arguments by which its `main` runs one input: for libFuzzer's
     /// `main`, its flags are added; for all others, the arguments stay.
-    pub fn by_main(&self) -> Target {
+    pub fn with_main_arguments(&self) -> Target {
         let facts = match &self.program {
             Program::Path(path) => elf::facts(path),
             Program::Bundled(_) => None,

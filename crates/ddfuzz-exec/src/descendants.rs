@@ -103,7 +103,7 @@ impl TreeExecutor {
 
     /// Whether the executor was asked for the coverage of runs and the target can report it.
     fn covers(&self) -> bool {
-        self.reporting != CoverageReporting::Nothing && self.bare.places().is_some()
+        self.reporting != CoverageReporting::Nothing && self.bare.counter_count().is_some()
     }
 
     fn traceable(&mut self) -> Result<&Traceable, ExecError> {
@@ -229,8 +229,8 @@ impl Executor for TreeExecutor {
         self.bare.check_now()
     }
 
-    fn places(&self) -> Option<usize> {
-        self.bare.places()
+    fn counter_count(&self) -> Option<usize> {
+        self.bare.counter_count()
     }
 
     fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {

@@ -52,7 +52,7 @@ pub trait Executor: Send {
     /// Returns how many coverage counters this executor reports for a run: those of the target, or
     /// one for each basic block after [`cover_blocks`](Executor::cover_blocks). `None` for a target
     /// without either.
-    fn places(&self) -> Option<usize> {
+    fn counter_count(&self) -> Option<usize> {
         None
     }
 
@@ -62,7 +62,7 @@ pub trait Executor: Send {
     /// none. Changes nothing for a target with coverage counters of its own, whose number is
     /// returned. Fails when the target cannot be started again.
     fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
-        Ok(self.places().ok_or("it has no coverage counters"))
+        Ok(self.counter_count().ok_or("it has no coverage counters"))
     }
 
     /// Returns the files and functions whose basic blocks are covered by later runs; `None` unless
@@ -147,7 +147,7 @@ pub trait Executor: Send {
     /// Returns the snapshots that the target's process took of itself when it crashed in the last
     /// run; `None` without snapshots. Only a process shared by several runs takes them, because its
     /// crash may not be reproducible.
-    fn copies(&self) -> Option<Arc<CrashSnapshots>> {
+    fn crash_snapshots(&self) -> Option<Arc<CrashSnapshots>> {
         None
     }
 

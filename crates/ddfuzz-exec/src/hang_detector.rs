@@ -89,7 +89,7 @@ pub(crate) struct HangDetector {
     windows: usize,
     /// Hang signatures of the observed run, each with the number, from 1, of the last window that
     /// had it.
-    seen: Vec<(Signature, usize)>,
+    signatures: Vec<(Signature, usize)>,
     /// Signature of the last completed window of the observed run if it is that of a known hang,
     /// else `None`.
     known_one: Option<Signature>,
@@ -129,7 +129,7 @@ impl HangDetector {
     /// observed of the last run, and clears them.
     pub(crate) fn take(&mut self) -> Stuck {
         let later = self
-            .seen
+            .signatures
             .iter()
             .filter(|(_, last)| last * 2 >= self.windows);
         let stuck = Stuck {
@@ -150,14 +150,15 @@ impl HangDetector {
 
     fn forget(&mut self) {
         (self.open, self.windows, self.known_one) = (None, 0, None);
-        self.seen.clear();
+        self.signatures.clear();
         self.counters.clear();
     }
 
     /// Returns the time until the observed process is looked at again; `None` if hang detection is
     /// off, or the run has been observed long enough.
     pub(crate) fn pause(&self) -> Option<Duration> {
-        let looks = !self.window.is_zero() && self.seen.len() < MOST && self.windows < LONGEST;
+        let looks =
+            !self.window.is_zero() && self.signatures.len() < MOST && self.windows < LONGEST;
         looks.then(|| match &self.open {
             // A process that gets no CPU time is observed less often.
             Some(window) => (self.window / LOOKS) * (1 << window.idle.min(6)),
@@ -175,7 +176,7 @@ impl HangDetector {
     /// Whether the run numbered `run`, which is over its time limit, has no signature yet (hash of
     /// the code in which it loops) but could still get one if it were observed longer.
     pub(crate) fn lacks_signature(&self, run: u64) -> bool {
-        let begins = !self.window.is_zero() && self.seen.is_empty();
+        let begins = !self.window.is_zero() && self.signatures.is_empty();
         begins && (self.met != Some(run) || self.open.is_some())
     }
 
@@ -240,9 +241,13 @@ impl HangDetector {
         (window.began, window.looked, window.moved) = (cpu, cpu, Instant::now());
         window.idle = 0;
         self.windows += 1;
-        match self.seen.iter_mut().find(|(seen, _)| *seen == signature) {
+        match self
+            .signatures
+            .iter_mut()
+            .find(|(seen, _)| *seen == signature)
+        {
             Some((_, last)) => *last = self.windows,
-            None => self.seen.push((signature, self.windows)),
+            None => self.signatures.push((signature, self.windows)),
         }
         let known = self.known.contains(&signature);
         self.known_one = known.then_some(signature);

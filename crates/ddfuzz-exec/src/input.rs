@@ -276,7 +276,7 @@ impl Input {
         let writer = self.writer.as_ref()?;
         let at = lseek(&self.stdin, 0, Whence::SeekCur).ok()?;
         let at = u64::try_from(at).ok()?.min(self.length);
-        let is_known = at > 0 || self.length == 0 || Accesses::Told.show_none(writer);
+        let is_known = at > 0 || self.length == 0 || Accesses::Recorded.show_none(writer);
         is_known.then_some(at)
     }
 }
@@ -296,7 +296,7 @@ impl NamedFile {
             writer: create(path, owner)?,
             path: path.to_owned(),
             owner,
-            accesses: Accesses::Unasked,
+            accesses: Accesses::Untried,
         })
     }
 

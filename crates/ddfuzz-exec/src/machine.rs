@@ -41,7 +41,7 @@ pub struct Check {
 impl Check {
     /// Makes the result of a check that has passed. `about`: what the check concerns; `detail`:
     /// what it has found, in one line for users.
-    pub fn good(about: About, name: &'static str, detail: impl Into<String>) -> Check {
+    pub fn passed(about: About, name: &'static str, detail: impl Into<String>) -> Check {
         Check {
             name,
             about,
@@ -53,7 +53,7 @@ impl Check {
 
     /// Makes the result of a check that has failed. `about`: what the check concerns; `detail`:
     /// what it has found, in one line for users; `fix`: how the user can solve the problem.
-    pub fn bad(
+    pub fn failed(
         about: About,
         name: &'static str,
         detail: impl Into<String>,
@@ -85,11 +85,11 @@ pub fn checks() -> Vec<Check> {
 }
 
 fn good(name: &'static str, detail: impl Into<String>) -> Check {
-    Check::good(About::Machine, name, detail)
+    Check::passed(About::Machine, name, detail)
 }
 
 fn bad(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check::bad(About::Machine, name, detail, fix)
+    Check::failed(About::Machine, name, detail, fix)
 }
 
 /// Reads a small file of /proc or /sys, without surrounding white space; `None` if it cannot be

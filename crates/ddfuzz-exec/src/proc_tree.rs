@@ -227,10 +227,10 @@ pub(crate) fn states_below(root: Pid) -> Vec<u8> {
     for pid in descendants(root) {
         let Some(stat) = stat(pid) else { continue };
         match stat.field(20) {
-            Some(0 | 1) | None => states.push(stat.first_of_state()),
+            Some(0 | 1) | None => states.push(stat.state_letter()),
             Some(_) => states.extend(threads(pid).filter_map(|thread| {
                 let line = proc_text(&thread.path().join("stat"))?;
-                Some(Stat { line }.first_of_state())
+                Some(Stat { line }.state_letter())
             })),
         }
     }
@@ -346,7 +346,7 @@ impl Stat {
     }
 
     /// Returns the letter of the process's state in proc(5); `R` (running) if it is missing.
-    fn first_of_state(&self) -> u8 {
+    fn state_letter(&self) -> u8 {
         let letter = self.state().and_then(|state| state.bytes().next());
         letter.unwrap_or(b'R')
     }

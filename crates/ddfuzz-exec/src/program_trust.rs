@@ -205,13 +205,13 @@ impl ProgramTrust {
 
     /// Returns why the process that runs many inputs must not be used for this program; `None` if
     /// it may be used.
-    pub(crate) fn end(&self) -> Option<EndReason> {
+    pub(crate) fn end_reason(&self) -> Option<EndReason> {
         self.record().end
     }
 
     /// Records that a run of the process that runs many inputs differed from that of a new process.
     /// From then on, all executors run each input of the program in a new process.
-    pub(crate) fn differs(&self) {
+    pub(crate) fn record_difference(&self) {
         self.record().end = Some(EndReason::Difference);
     }
 
@@ -226,7 +226,7 @@ impl ProgramTrust {
     /// Records that a run of the process that runs many inputs behaved like `forked`, the run of a
     /// new process on the same input. Ends the use of the process that runs many inputs if most
     /// compared runs are slow.
-    pub(crate) fn alike(&self, forked: &Run) {
+    pub(crate) fn record_match(&self, forked: &Run) {
         let mut record = self.record();
         record.compared += 1;
         record.slow += u32::from(forked.cpu > SLOW);
@@ -235,8 +235,8 @@ impl ProgramTrust {
 
     /// Records what differed between two new processes on one input, so that this input cannot show
     /// whether the process that runs many inputs works. After too many such inputs, that one of
-    /// stdout and stderr in which they differ is not compared any more; if they differ in more, that
-    /// process is no longer used.
+    /// stdout and stderr in which they differ is not compared any more; if they differ in more,
+    /// that process is no longer used.
     pub(crate) fn unstable(&self, differing: Differing) {
         let mut record = self.record();
         record.unstable += 1;
@@ -291,37 +291,37 @@ mod tests {
     #[test]
     fn probation_is_that_of_the_program_and_short_for_later_executors() {
         let trust = ProgramTrust::default();
-        (0..PROBATION - 1).for_each(|_| trust.alike(&run(300)));
+        (0..PROBATION - 1).for_each(|_| trust.record_match(&run(300)));
         assert!(trust.is_on_probation(PROBATION - 1));
-        trust.alike(&run(300));
+        trust.record_match(&run(300));
         assert!(!trust.is_on_probation(PROBATION));
         assert!(trust.clone().is_on_probation(OWN_PROBATION - 1));
         assert!(!trust.clone().is_on_probation(OWN_PROBATION));
-        assert_eq!(trust.end(), None);
+        assert_eq!(trust.end_reason(), None);
     }
 
     #[test]
     fn what_costs_more_than_it_saves_is_ended() {
         let refusing = ProgramTrust::default();
         for number in 0..WINDOW {
-            assert_eq!(refusing.end(), None);
+            assert_eq!(refusing.end_reason(), None);
             refusing.count(&[run(300)], number % 2 == 0 || number == 1);
         }
-        assert_eq!(refusing.end(), Some(EndReason::Refusals));
+        assert_eq!(refusing.end_reason(), Some(EndReason::Refusals));
 
         let hanging = ProgramTrust::default();
         hanging.count(&[run(300); 64], false);
         for _ in 0..5 {
-            assert_eq!(hanging.end(), None);
+            assert_eq!(hanging.end_reason(), None);
             hanging.count(&[Run::ended(Ended::Timeout)], true);
         }
         hanging.count(&[run(300); 64], false);
         hanging.count(&[Run::ended(Ended::Timeout)], true);
-        assert_eq!(hanging.end(), Some(EndReason::Refusals));
+        assert_eq!(hanging.end_reason(), Some(EndReason::Refusals));
 
         let slow = ProgramTrust::default();
-        (0..SLOW_WINDOW).for_each(|_| slow.alike(&run(20_000)));
-        assert_eq!(slow.end(), Some(EndReason::Slow));
+        (0..SLOW_WINDOW).for_each(|_| slow.record_match(&run(20_000)));
+        assert_eq!(slow.end_reason(), Some(EndReason::Slow));
     }
 
     #[test]
@@ -332,11 +332,11 @@ mod tests {
             written: [false; 2],
         };
         (0..MOST_UNSTABLE).for_each(|_| trust.unstable(ended));
-        assert_eq!(trust.end(), Some(EndReason::Unstable));
+        assert_eq!(trust.end_reason(), Some(EndReason::Unstable));
         let trusted = ProgramTrust::default();
-        (0..PROBATION).for_each(|_| trusted.alike(&run(300)));
+        (0..PROBATION).for_each(|_| trusted.record_match(&run(300)));
         (0..MOST_UNSTABLE).for_each(|_| trusted.unstable(ended));
-        assert_eq!(trusted.end(), None);
+        assert_eq!(trusted.end_reason(), None);
     }
 
     #[test]
@@ -352,25 +352,25 @@ mod tests {
         trust.unstable(stdout);
         assert!(trust.are_alike(stdout));
         assert!(!trust.are_alike(stderr));
-        assert_eq!(trust.end(), None);
+        assert_eq!(trust.end_reason(), None);
         (0..MOST_UNSTABLE).for_each(|_| trust.unstable(stderr));
-        assert_eq!(trust.end(), Some(EndReason::Unstable));
+        assert_eq!(trust.end_reason(), Some(EndReason::Unstable));
 
         let mixed = ProgramTrust::default();
         mixed.unstable(stderr);
         (1..MOST_UNSTABLE).for_each(|_| mixed.unstable(stdout));
-        assert_eq!(mixed.end(), Some(EndReason::Unstable));
+        assert_eq!(mixed.end_reason(), Some(EndReason::Unstable));
     }
 
     #[test]
     fn a_program_has_one_record_for_each_kind_of_start() {
         let own = std::env::current_exe().unwrap();
         let one = ProgramTrust::of(&own, false);
-        one.differs();
+        one.record_difference();
         let again = ProgramTrust::of(&own, false);
-        assert_eq!(again.end(), Some(EndReason::Difference));
-        assert_eq!(ProgramTrust::of(&own, true).end(), None);
+        assert_eq!(again.end_reason(), Some(EndReason::Difference));
+        assert_eq!(ProgramTrust::of(&own, true).end_reason(), None);
         let missing = ProgramTrust::of(Path::new("/does/not/exist"), false);
-        assert_eq!(missing.end(), None);
+        assert_eq!(missing.end_reason(), None);
     }
 }

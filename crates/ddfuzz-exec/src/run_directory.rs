@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// How long a run waits for the directory in which it is to start, before the directory counts as
 /// locked by another program, such as the command `flock`.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which a run of another worker may lock the directory in which runs start, as a multiple
 /// of the limit on wall time: a run that shows whether a program hangs may last ten times that
 /// limit.
@@ -34,7 +34,7 @@ pub(crate) struct RunDirectory {
     directory: File,
     id: (u64, u64),
     /// How long a run waits at most for the directory in which it is to start.
-    patience: Duration,
+    lock_timeout: Duration,
     locked: bool,
 }
 
@@ -47,14 +47,14 @@ impl RunDirectory {
         Some(RunDirectory {
             directory,
             id: (facts.dev(), facts.ino()),
-            patience: PATIENCE.max(wall * LONGEST),
+            lock_timeout: LOCK_TIMEOUT.max(wall * LONGEST),
             locked: false,
         })
     }
 
     /// Locks the directory for a run that is about to begin, and waits while a run of another
     /// thread or process has it locked. Does nothing if this thread has it locked already. If it
-    /// stays locked for longer than `patience`, another program seems to hold the lock: the run
+    /// stays locked for longer than `lock_timeout`, another program seems to hold the lock: the run
     /// then begins without it.
     pub(crate) fn enter(&mut self) {
         let own = (self.id, std::thread::current().id());
@@ -68,7 +68,7 @@ impl RunDirectory {
                 locked().push(own);
                 return;
             }
-            if began.elapsed() > self.patience {
+            if began.elapsed() > self.lock_timeout {
                 LOCKED_BY_OTHERS.store(true, Ordering::Relaxed);
             }
             std::thread::sleep(PAUSE);

@@ -25,7 +25,7 @@ use crate::{
 /// How long a fork server may take to start until it sends its first message.
 pub(crate) const STARTUP: Duration = Duration::from_secs(10);
 /// How long the rest of a fork server's reply may take once its first byte has arrived.
-const REST: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running fork server, which runs the target on request, and the pipes and memory shared with
 /// it.
@@ -170,7 +170,7 @@ impl Server {
     /// new process. `None` if the fork server has died or does not answer; it is then killed.
     pub(crate) fn end_process(mut self) -> Option<Server> {
         self.ask(0, flag::LAST).ok()?;
-        self.reply(REST).ok()?;
+        self.reply(REPLY_TIMEOUT).ok()?;
         self.leave_directory();
         Some(self)
     }
@@ -349,7 +349,7 @@ impl Server {
     /// request or run.
     fn next_reply(&mut self) -> Result<Option<Reply>, RequestError> {
         let mut bytes = [0; REPLY_SIZE];
-        match read_within(&mut self.pipes.reply, &mut bytes, REST) {
+        match read_within(&mut self.pipes.reply, &mut bytes, REPLY_TIMEOUT) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 return Err(RequestError::Died);

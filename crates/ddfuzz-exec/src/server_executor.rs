@@ -589,7 +589,7 @@ impl Executor for ServerExecutor {
         self.observations.last = true;
     }
 
-    fn places(&self) -> Option<usize> {
+    fn counter_count(&self) -> Option<usize> {
         match &self.blocks {
             Some(blocks) => Some(blocks.len()),
             None => Some(self.layout.counters()).filter(|count| *count > 0),
@@ -597,7 +597,7 @@ impl Executor for ServerExecutor {
     }
 
     fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
-        if let Some(places) = self.places() {
+        if let Some(places) = self.counter_count() {
             return Ok(Ok(places));
         }
         if !self.takes_breakpoints() {
@@ -617,7 +617,7 @@ impl Executor for ServerExecutor {
         while blocks.is_some() {
             if self.share_code(&mut blocks)? {
                 self.blocks = blocks;
-                return Ok(self.places().ok_or("it has no blocks"));
+                return Ok(self.counter_count().ok_or("it has no blocks"));
             }
         }
         self.launch.code = None;
@@ -656,7 +656,7 @@ impl Executor for ServerExecutor {
         self.observations.recent.before_the_last()
     }
 
-    fn copies(&self) -> Option<Arc<CrashSnapshots>> {
+    fn crash_snapshots(&self) -> Option<Arc<CrashSnapshots>> {
         self.copies.clone().filter(|_| self.died)
     }
 

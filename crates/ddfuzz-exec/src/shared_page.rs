@@ -161,7 +161,7 @@ impl Page {
             page: self,
             last: slots.max().unwrap_or(0),
             first: 0,
-            held: Vec::new(),
+            bytes: Vec::new(),
         }
     }
 
@@ -210,7 +210,7 @@ pub(crate) struct KeptCounters<'a> {
     /// Number of the first slot that was read, from 1.
     first: usize,
     /// The bytes of the slots that were read.
-    held: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl KeptCounters<'_> {
@@ -221,18 +221,18 @@ impl KeptCounters<'_> {
         if number == 0 || number > self.last || one == 0 {
             return None;
         }
-        if number < self.first || (number - self.first) * one >= self.held.len() {
+        if number < self.first || (number - self.first) * one >= self.bytes.len() {
             let count = (AT_ONCE / one).clamp(1, self.last + 1 - number);
-            self.held.resize(count * one, 0);
+            self.bytes.resize(count * one, 0);
             self.first = number;
             let at = (COUNTERS + number * one) as u64;
-            if self.page.file.read_exact_at(&mut self.held, at).is_err() {
-                self.held.clear();
+            if self.page.file.read_exact_at(&mut self.bytes, at).is_err() {
+                self.bytes.clear();
                 return None;
             }
         }
         let from = (number - self.first) * one;
-        self.held.get(from..from + counters)
+        self.bytes.get(from..from + counters)
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct SnapshotExecutor {
     time: Option<TimeLimit>,
     /// Number of runs of the runner since one of them was last compared with the run of a new
     /// process.
-    unchecked: u64,
+    runs_since_check: u64,
     /// For each reason, the number of runs that the runner (the process that makes many runs) has
     /// refused. New processes have made these runs instead.
     refusals: BTreeMap<RefusalReason, u64>,
@@ -69,11 +69,11 @@ pub(crate) struct SnapshotExecutor {
     /// first, and how each of these runs ended.
     recent: VecDeque<(Vec<u8>, Ended)>,
     /// Total size, in bytes, of the inputs in `recent`, which are kept since the last check.
-    kept: usize,
+    recent_bytes: usize,
     /// Minimum length, in bytes, of the inputs that are run by forks and not by the runner: a
     /// quarter of the length of the shortest input whose run took too long in the runner, but
     /// exited when a fork made it; at least [`LEAST_LONG`].
-    long: usize,
+    min_long_input: usize,
     /// Runs for which the runner (the process that makes many runs) gave a wrong result: each
     /// input, with its run in a new process, which ended in another way.
     corrected: Vec<(Vec<u8>, Run)>,
@@ -109,7 +109,7 @@ impl SnapshotExecutor {
         trust: ProgramTrust,
         start_server: StartServer,
     ) -> Result<(SnapshotExecutor, String), ExecError> {
-        let (server, how) = match trust.end() {
+        let (server, how) = match trust.end_reason() {
             Some(end) => {
                 let forking = start_server(Inject::Defer)?;
                 let from = start_in_words(forking.fork_point());
@@ -139,11 +139,11 @@ impl SnapshotExecutor {
             trust,
             compared: 0,
             time: None,
-            unchecked: 0,
+            runs_since_check: 0,
             refusals: BTreeMap::new(),
             recent: VecDeque::new(),
-            kept: 0,
-            long: usize::MAX,
+            recent_bytes: 0,
+            min_long_input: usize::MAX,
             corrected: Vec::new(),
             covers_blocks: false,
             covered_by_fork: false,
@@ -203,7 +203,7 @@ impl SnapshotExecutor {
         let again = self.runner.run_captured(input, true)?;
         let differing = differing(&forked, &again);
         if self.trust.are_alike(differing) {
-            self.trust.differs();
+            self.trust.record_difference();
         } else {
             self.trust.unstable(differing); // the program itself is not the same in each run
         }
@@ -214,11 +214,11 @@ impl SnapshotExecutor {
     /// runs) has run an input like the new process in `forked`. Forgets the inputs remembered since
     /// the previous comparison.
     fn passed_check(&mut self, forked: &Run) {
-        self.trust.alike(forked);
+        self.trust.record_match(forked);
         self.compared = self.compared.saturating_add(1);
-        self.unchecked = 0;
+        self.runs_since_check = 0;
         self.recent.clear();
-        self.kept = 0;
+        self.recent_bytes = 0;
     }
 
     /// Stops using the runner (the process that makes many runs) if any executor of the program has
@@ -226,12 +226,12 @@ impl SnapshotExecutor {
     /// process, makes the runs since the last comparison again by forks, and adds those that end in
     /// another way to `corrected`.
     fn follow_trust(&mut self) -> Result<(), ExecError> {
-        let Some(why) = self.trust.end().filter(|_| !self.is_ended) else {
+        let Some(why) = self.trust.end_reason().filter(|_| !self.is_ended) else {
             return Ok(());
         };
         self.is_ended = true;
         let recent = std::mem::take(&mut self.recent);
-        self.kept = 0;
+        self.recent_bytes = 0;
         if why != EndReason::Difference {
             return Ok(());
         }
@@ -260,23 +260,25 @@ impl SnapshotExecutor {
             && run.ended.is_exit()
             && run.cpu > RUNNER_CPU
         {
-            self.long = self.long.min((input.len() / LONG_FACTOR).max(LEAST_LONG));
+            self.min_long_input = self
+                .min_long_input
+                .min((input.len() / LONG_FACTOR).max(LEAST_LONG));
         }
     }
 
     fn keep(&mut self, inputs: &[&[u8]], runs: &[Run]) {
         for (input, run) in inputs.iter().zip(runs) {
-            self.kept += input.len();
+            self.recent_bytes += input.len();
             self.recent.push_back((input.to_vec(), run.ended));
         }
-        self.unchecked += runs.len() as u64;
+        self.runs_since_check += runs.len() as u64;
     }
 
     /// Whether the next run is made both by the runner (the process that makes many runs) and by a
     /// fork, to compare them.
     fn is_due(&self) -> bool {
-        self.unchecked >= CHECK_EVERY
-            || self.kept > MOST_KEPT
+        self.runs_since_check >= CHECK_EVERY
+            || self.recent_bytes > MOST_KEPT
             || self.trust.is_on_probation(self.compared)
     }
 
@@ -288,7 +290,9 @@ impl SnapshotExecutor {
     }
 
     fn run_trusted(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
-        let inputs = inputs.split(|input| input.len() >= self.long).next();
+        let inputs = inputs
+            .split(|input| input.len() >= self.min_long_input)
+            .next();
         let inputs = inputs.unwrap_or_default();
         let runs = self.runner.run_some(inputs)?;
         let refused = self.runner.refused();
@@ -333,7 +337,7 @@ impl Executor for SnapshotExecutor {
         let runs = if self.is_ended {
             self.covered_by_fork = true;
             vec![self.forking()?.run(first)?]
-        } else if first.len() >= self.long {
+        } else if first.len() >= self.min_long_input {
             self.run_long(first)?
         } else if self.is_due() {
             self.check(first)?
@@ -344,8 +348,8 @@ impl Executor for SnapshotExecutor {
         Ok(runs)
     }
 
-    fn places(&self) -> Option<usize> {
-        self.runner.places()
+    fn counter_count(&self) -> Option<usize> {
+        self.runner.counter_count()
     }
 
     fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
@@ -422,7 +426,7 @@ impl Executor for SnapshotExecutor {
             self.follow_trust()?;
             // Also if the two runs could not be compared: the next check is only of later inputs.
             self.recent.clear();
-            (self.unchecked, self.kept) = (0, 0);
+            (self.runs_since_check, self.recent_bytes) = (0, 0);
         }
         Ok(())
     }

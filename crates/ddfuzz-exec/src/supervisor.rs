@@ -107,9 +107,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Kills all processes that were started with the path `scratch`, the scratch directory of one
 /// executor, as the value of an environment variable (docs/decisions/0001).
 fn kill_marked(scratch: &Path) {
-    let mark = mark(scratch);
+    let mark = environment_mark(scratch);
     for _ in 0..PASSES {
-        let left = marked(&mark);
+        let left = marked_processes(&mark);
         if left.is_empty() {
             return;
         }
@@ -125,13 +125,13 @@ fn kill_marked(scratch: &Path) {
 
 /// Returns the bytes that the environment of a target's processes contains: the path `scratch` of
 /// the target's scratch directory as the value of a variable. The processes are recognised by them.
-fn mark(scratch: &Path) -> Vec<u8> {
+fn environment_mark(scratch: &Path) -> Vec<u8> {
     [b"=", scratch.as_os_str().as_bytes(), b"\0"].concat()
 }
 
 /// Returns the living processes with the bytes `mark` in their environment. Zombies have no
 /// environment.
-fn marked(mark: &[u8]) -> Vec<Pid> {
+fn marked_processes(mark: &[u8]) -> Vec<Pid> {
     let number = |name: &OsStr| name.to_str()?.parse().ok().map(Pid::from_raw);
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes

@@ -672,7 +672,7 @@ impl Reruns {
         let mut way = self.way;
         if why == RerunReason::Leaks && way == Way::Harness {
             // Harness runs end with `_exit`, but LeakSanitizer checks for leaks in `exit`.
-            (target, way) = (target.by_main(), Way::Command);
+            (target, way) = (target.with_main_arguments(), Way::Command);
         }
         let made = Traceable::forking(&target, way)?;
         made.set_sanitizer_options(why);

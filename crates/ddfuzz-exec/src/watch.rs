@@ -250,7 +250,7 @@ pub(crate) fn wait_until_readable(fd: impl AsFd, timeout: Duration) -> bool {
 
 /// Maximum wall time of a run, as a multiple of its limit on wall time: the run ends then even if
 /// it waited for a processor most of the time.
-const MOST: u32 = 10;
+const WALL_FACTOR: u32 = 10;
 
 /// Measures a run's scheduling delay: how long it has waited for a processor. A wall clock cannot
 /// distinguish a sleeping process from a process that a busy machine keeps from running
@@ -301,7 +301,7 @@ impl SchedulingDelay {
             .collect();
         self.note(proc_tree::run_delays(self.root), readers, now);
         let elapsed = now.duration_since(self.began);
-        elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
+        elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(WALL_FACTOR)
     }
 
     /// Adds to `total` how long the run has waited for a processor since the last measurement: the

@@ -540,7 +540,7 @@ pub(super) fn examine(root: &Path) -> Result<DirectoryState, StoreError> {
 /// parent of `path`; `None` if there is none.
 pub(super) fn near(path: &Path) -> Option<PathBuf> {
     let is_ours = |folder: &Path| folder.join(layout::CAMPAIGN).is_file();
-    let below = path.join(layout::USUAL);
+    let below = path.join(layout::DEFAULT_NAME);
     if is_ours(&below) {
         return Some(below);
     }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::group::{self, EntryRank, GroupIndex, PassingResults};
+use crate::group::{self, EntryRank, GroupIndex, RejectedResults};
 use crate::writer::{create_once, write_group};
 use crate::{
     Build, Entry, EntryId, Kind, Minimized, Status, Store, StoreError, json, layout, reproduce,
@@ -41,7 +41,7 @@ impl Store {
     ///
     /// If an earlier check with the last build of the crash's target did not see the group fail as
     /// before, the group's status is corrected: the group is recorded as failing with this build
-    /// or, if another build runs ([`Store::runs_build`]), as one to check again.
+    /// or, if another build runs ([`Store::set_running_build`]), as one to check again.
     ///
     /// Fails if a file cannot be written. Calling the function again resumes the work and returns
     /// the same result.
@@ -53,8 +53,8 @@ impl Store {
 
     /// Corrects the status of the group of a stored crash, if a check with the last build of the
     /// crash's target did not see the group fail as before: the group is recorded as failing with
-    /// that build. If another build runs ([`Store::runs_build`]), the crash says nothing about the
-    /// last recorded build, and the group is recorded as one to check again.
+    /// that build. If another build runs ([`Store::set_running_build`]), the crash says nothing
+    /// about the last recorded build, and the group is recorded as one to check again.
     fn note_return(&mut self, id: &EntryId, crash: &Crash) -> Result<(), StoreError> {
         let file = self.campaigns();
         let campaign = file.all().find(|one| Some(&*one.id) == crash.campaign());
@@ -134,7 +134,7 @@ impl Store {
             id,
         };
         if let Some(held) = held {
-            if order(crash.found.as_ref(), held.crash.found.as_ref()).is_lt() {
+            if compare_origins(crash.found.as_ref(), held.crash.found.as_ref()).is_lt() {
                 json::write(&filed.path.join(layout::CRASH), &*crash)?;
             }
             return Ok(filed);
@@ -166,7 +166,7 @@ impl Store {
         else {
             return Ok(());
         };
-        match self.write_script(id, &crash.class, &target.by_main()) {
+        match self.write_script(id, &crash.class, &target.with_main_arguments()) {
             Err(StoreError::NotInstalled { .. }) => Ok(()),
             written => written.map(drop),
         }
@@ -266,10 +266,10 @@ impl Store {
     /// contain the hash of the build with which the result was made. Also records that the result
     /// passes, so that a merge does not bring the result back from a copy of the directory.
     pub fn archive_passing(&mut self, entry: &Entry) -> Result<(), StoreError> {
-        if let Some(hash) = PassingResults::log_hash(&entry.folder)? {
-            let mut passing = PassingResults::read(&entry.folder)?;
-            passing.logs.insert(hash);
-            json::write(&entry.folder.join(layout::PASSING), &passing)?;
+        if let Some(hash) = RejectedResults::log_hash(&entry.folder)? {
+            let mut rejected = RejectedResults::read(&entry.folder)?;
+            rejected.logs.insert(hash);
+            json::write(&entry.folder.join(layout::PASSING), &rejected)?;
         }
         entry.archive_minimization(entry.build().map_or("earlier", String::as_str))?;
         self.update_group(&self.complete_entry(&entry.id)?)
@@ -395,7 +395,7 @@ pub(super) fn remove(path: &Path) -> Result<(), FileError> {
 /// (by run number), a crash met while another input was minimized (first those with a line in the
 /// minimization log), a file that the user passed, no origin. `crash.json` keeps the best origin,
 /// so that it does not depend on the order in which workers store the same input.
-pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
+pub(super) fn compare_origins(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     fn key(found: Option<&Found>) -> impl Ord {
         match found {
             Some(Found::Run {

@@ -67,7 +67,7 @@ impl Entry {
     /// Returns the blake3 hash of the log of the entry's minimization; `None` if there is no log. A
     /// build's record names the result of a minimization by this hash.
     pub fn log_hash(&self) -> Result<Option<String>, StoreError> {
-        PassingResults::log_hash(&self.folder)
+        RejectedResults::log_hash(&self.folder)
     }
 
     /// Returns whether the minimized input has another minor key (call path to the bug) than the
@@ -202,15 +202,15 @@ pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf,
 /// a merge does not bring such a result back from a copy of the entry. A merge also records each
 /// minimization that one of the two directories has archived, unless an earlier merge archived it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PassingResults {
+pub(super) struct RejectedResults {
     /// The blake3 hashes of the logs of the minimizations whose results no longer fail.
     pub(super) logs: BTreeSet<String>,
 }
 
-impl PassingResults {
+impl RejectedResults {
     /// Reads the record of an entry's results that no longer fail (`passing.json`) from the entry's
     /// folder; an empty record if the file is missing or damaged.
-    pub(super) fn read(entry: &Path) -> Result<PassingResults, StoreError> {
+    pub(super) fn read(entry: &Path) -> Result<RejectedResults, StoreError> {
         Ok(json::read_intact(&entry.join(layout::PASSING))?.unwrap_or_default())
     }
 
@@ -222,7 +222,7 @@ impl PassingResults {
     }
 
     /// Returns a record that names the minimizations of both records, `self` and `other`.
-    pub(super) fn united(mut self, other: PassingResults) -> PassingResults {
+    pub(super) fn united(mut self, other: RejectedResults) -> RejectedResults {
         self.logs.extend(other.logs);
         self
     }

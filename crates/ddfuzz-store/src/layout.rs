@@ -11,14 +11,14 @@ use ddfuzz_triage::{Class, Keys};
 /// Name of the campaign file, which marks a directory as an output directory of ddfuzz.
 pub(super) const CAMPAIGN: &str = "ddfuzz.json";
 /// Default name of an output directory, in the working directory.
-pub(super) const USUAL: &str = "ddfuzz-out";
+pub(super) const DEFAULT_NAME: &str = "ddfuzz-out";
 pub(super) const LOCK: &str = ".lock";
 /// Name and content of the file that makes git ignore the output directory.
 pub(super) const IGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
 pub(super) const STATE: &str = "state.json";
 pub(super) const STATS: &str = "stats.jsonl";
 /// File name of the record of the code that a campaign has reached.
-pub(super) const CODE: &str = "code.json";
+pub(super) const REACHED_CODE: &str = "code.json";
 pub(super) const TRIAGED: &str = "triage.jsonl";
 pub(super) const CORPUS: &str = "corpus";
 /// Folder in the output directory for the bundled programs that `reproduce.sh` scripts run.

@@ -294,9 +294,9 @@ impl EntryFiles<'_> {
         let original = fs::metadata(self.into.join(layout::ORIGINAL));
         let original = original.map_or(0, |facts| facts.len());
         let current = CurrentMinimizations::read(self.from, self.into, original, builds)?;
-        if current.is_passing_new {
+        if current.has_new_rejected {
             let path = self.into.join(layout::PASSING);
-            self.write(layout::PASSING, &json::text_of(&path, &current.passing)?)?;
+            self.write(layout::PASSING, &json::text_of(&path, &current.rejected)?)?;
         }
         let changes = ArchiveChanges::of(&current);
         for (ending, one) in &changes.added {
@@ -398,7 +398,7 @@ pub(super) fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
     let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());
     let by_origin = match (read(a), read(b)) {
-        (Some(a), Some(b)) => filing::order(a.found.as_ref(), b.found.as_ref())
+        (Some(a), Some(b)) => filing::compare_origins(a.found.as_ref(), b.found.as_ref())
             .then_with(|| arguments(&a).cmp(&arguments(&b))),
         (a, b) => a.is_none().cmp(&b.is_none()),
     };

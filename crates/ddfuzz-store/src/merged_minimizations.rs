@@ -10,7 +10,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::group::PassingResults;
+use crate::group::RejectedResults;
 use crate::merged_builds::TargetBuilds;
 use crate::{Minimized, StoreError, hash_of, json, layout, reader};
 use ddfuzz_minimize::log::Log;
@@ -131,7 +131,7 @@ impl Minimization {
     /// Returns true if `other` need not be kept beside this minimization. There are two cases: the
     /// log of `other` is the beginning of this minimization's log; or both have the same log (if
     /// neither has one, the same reproducer), and this minimization is no worse than `other`.
-    fn covers(&self, other: &Minimization) -> bool {
+    fn replaces(&self, other: &Minimization) -> bool {
         let is_same = match (&self.log, &other.log) {
             (Some(own), Some(others)) if own != others => return own.starts_with(others),
             (own, others) => {
@@ -142,11 +142,10 @@ impl Minimization {
     }
 }
 
-/// How far the minimization of an input has come. A merge keeps, of two minimizations of the same
-/// input in the two directories, the one with the lesser progress in the order of this type: less
-/// is better.
+/// The rank of a minimization of an input; the smaller, the better. A merge keeps, of two
+/// minimizations of the same input in the two directories, the one with the smaller rank.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Progress {
+struct Rank {
     /// Whether the size that the result states is not that of the reproducer (or, without a
     /// reproducer file, of the whole input).
     damaged: bool,
@@ -160,11 +159,11 @@ struct Progress {
     size: u64,
 }
 
-impl Progress {
-    fn of(minimization: &Minimization, build: Option<usize>) -> Progress {
+impl Rank {
+    fn of(minimization: &Minimization, build: Option<usize>) -> Rank {
         let outcome = minimization.parsed();
         let size = minimization.reproducer.as_ref().map(|it| it.len() as u64);
-        Progress {
+        Rank {
             damaged: (outcome.as_ref()).is_some_and(|outcome| !minimization.fits(outcome)),
             unfinished: (outcome.as_ref()).is_none_or(|outcome| outcome.given_up.is_some()),
             build: Reverse(build),
@@ -193,7 +192,7 @@ fn compare(
         (Some(a), Some(b)) if a.starts_with(b) || b.starts_with(a) => b.len().cmp(&a.len()),
         (a, b) => by_file(a, b),
     };
-    (Progress::of(a, a_build).cmp(&Progress::of(b, b_build)))
+    (Rank::of(a, a_build).cmp(&Rank::of(b, b_build)))
         .then_with(|| by_file(&a.reproducer, &b.reproducer))
         .then_with(|| by_file(&a.outcome, &b.outcome))
         .then_with(by_log)
@@ -213,10 +212,10 @@ pub(super) struct CurrentMinimizations {
     /// The minimizations that must not become the current one: at least one of the two directories
     /// records that their results no longer fail, or that they were archived for another reason
     /// than a merge.
-    pub(super) passing: PassingResults,
-    /// Whether `passing` differs from the record in the destination, which must then be written
+    pub(super) rejected: RejectedResults,
+    /// Whether `rejected` differs from the record in the destination, which must then be written
     /// anew.
-    pub(super) is_passing_new: bool,
+    pub(super) has_new_rejected: bool,
     /// Whether the destination takes over the current minimization of the directory that is merged.
     pub(super) is_taken: bool,
     /// Whether the destination keeps its current minimization (or, if it had none, gets none).
@@ -243,13 +242,14 @@ impl CurrentMinimizations {
         let ours = Minimization::read(into, None, original)?;
         let our_archive = archived(into, original)?;
         let their_archive = archived(from, original)?;
-        let recorded = PassingResults::read(into)?;
-        let mut passing = PassingResults::read(from)?.united(recorded.clone());
+        let recorded = RejectedResults::read(into)?;
+        let mut rejected = RejectedResults::read(from)?.united(recorded.clone());
         let archives = || our_archive.iter().chain(&their_archive);
         let set_aside = archives().filter(|one| !one.is_of_merge());
-        (passing.logs).extend(set_aside.filter_map(|one| one.minimization.log_hash()));
+        (rejected.logs).extend(set_aside.filter_map(|one| one.minimization.log_hash()));
         let passes = |one: &Minimization| {
-            !passing.logs.is_empty() && one.log_hash().is_some_and(|it| passing.logs.contains(&it))
+            !rejected.logs.is_empty()
+                && one.log_hash().is_some_and(|it| rejected.logs.contains(&it))
         };
         let age = |one: &Minimization| builds.and_then(|builds| builds.newest_failing(one));
         let with_result = archives().map(|one| &one.minimization);
@@ -262,7 +262,7 @@ impl CurrentMinimizations {
         let is_taken = !is_kept && best.is_some_and(|best| *best == theirs);
         let restored = best.filter(|_| !is_kept && !is_taken).cloned();
         Ok(CurrentMinimizations {
-            is_passing_new: passing != recorded,
+            has_new_rejected: rejected != recorded,
             is_taken,
             is_kept,
             restored,
@@ -270,7 +270,7 @@ impl CurrentMinimizations {
             ours,
             their_archive,
             our_archive,
-            passing,
+            rejected,
         })
     }
 
@@ -336,7 +336,7 @@ pub(super) struct ArchiveChanges<'a> {
     /// Minimizations to archive, each with the ending of the names that its files get.
     pub(super) added: Vec<(String, &'a Minimization)>,
     /// Endings of the names of archived files to remove: files that an earlier merge wrote, and
-    /// that another minimization makes unnecessary ([`Minimization::covers`]).
+    /// that another minimization makes unnecessary ([`Minimization::replaces`]).
     pub(super) removed: Vec<String>,
 }
 
@@ -345,7 +345,7 @@ impl<'a> ArchiveChanges<'a> {
     /// from the entry's minimizations in both directories, `current`. Added to the archive are the
     /// archived ones of the directory that is merged, and both directories' current ones, unless
     /// chosen as the new current one. A minimization that another one covers
-    /// ([`Minimization::covers`]) is not added or, if an earlier merge has archived it, removed.
+    /// ([`Minimization::replaces`]) is not added or, if an earlier merge has archived it, removed.
     pub(super) fn of(current: &'a CurrentMinimizations) -> ArchiveChanges<'a> {
         let (ours, theirs) = (&current.our_archive, &current.their_archive);
         let replaced = [
@@ -365,7 +365,7 @@ impl<'a> ArchiveChanges<'a> {
         let is_needless = |at: usize| {
             let one = all[at];
             let tells_all = |(other_at, other): (usize, &&Minimization)| {
-                other_at != at && other.covers(one) && (other_at < at || !one.covers(other))
+                other_at != at && other.replaces(one) && (other_at < at || !one.replaces(other))
             };
             one.is_empty() || all.iter().enumerate().any(tells_all)
         };

@@ -263,7 +263,7 @@ impl Reader {
     /// damaged.
     pub fn code(&self) -> Result<Option<CodeCoverage>, StoreError> {
         let current = self.campaigns()?.current.map(|campaign| campaign.id);
-        let code = json::read::<CodeCoverage>(&self.root.join(layout::CODE))?;
+        let code = json::read::<CodeCoverage>(&self.root.join(layout::REACHED_CODE))?;
         Ok(code.filter(|code| Some(&code.campaign) == current.as_ref()))
     }
 

@@ -25,8 +25,8 @@ use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 #[derive(Debug)]
 pub struct Store {
     pub(super) reader: Reader,
-    /// Hash of the program that runs now, as 64 hex digits, set by [`Store::runs_build`]; `None` if
-    /// the program is the last recorded build.
+    /// Hash of the program that runs now, as 64 hex digits, set by [`Store::set_running_build`];
+    /// `None` if the program is the last recorded build.
     pub(super) running: Option<String>,
     pub(super) groups: BTreeMap<(Kind, String), GroupIndex>,
     pub(super) programs: BTreeMap<String, PathBuf>,
@@ -215,7 +215,7 @@ impl Store {
     /// crashes without checking the groups with this build first. If it is not the last recorded
     /// build, a group whose crash occurs again is recorded as one to check again, not as failing
     /// with the last recorded build.
-    pub fn runs_build(&mut self, blake3: &str) {
+    pub fn set_running_build(&mut self, blake3: &str) {
         self.running = Some(blake3.to_owned());
     }
 
@@ -283,7 +283,7 @@ impl Store {
 
     /// Writes which code of an unmodified program the campaign has reached (`code.json`).
     pub fn write_code(&mut self, code: &CodeCoverage) -> Result<(), StoreError> {
-        json::write(&self.reader.root().join(layout::CODE), code)
+        json::write(&self.reader.root().join(layout::REACHED_CODE), code)
     }
 
     /// Adds an input to the campaign's corpus and returns the path of its file.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::instruction::{CallTarget, LONGEST, only_gives_up, stub_slot};
+use crate::instruction::{CallTarget, LONGEST, only_ends_program, stub_slot};
 use crate::memory::Memory;
 use crate::modules::Layout;
 use crate::snapshot::{Control, Event, RawFrame, Trust};
@@ -198,5 +198,5 @@ fn is_giving_up(
         return false;
     }
     let code = memory.bytes(start, length);
-    code.len() == length && only_gives_up(&code, start, loops)
+    code.len() == length && only_ends_program(&code, start, loops)
 }

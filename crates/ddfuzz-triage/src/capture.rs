@@ -64,7 +64,7 @@ pub(crate) struct Tracer<'a> {
     /// the process is never continued and has to be killed; `None` if no process stopped itself.
     pub(super) stopped: Option<Snapshot>,
     /// Result of the trace if the run was interrupted because it exceeded a limit, else `None`.
-    pub(super) cut: Option<Trace>,
+    pub(super) interrupted: Option<Trace>,
     /// The last snapshot of each process of the run, by process id, together with the id of the
     /// thread whose state the snapshot has.
     last: HashMap<Pid, (Pid, Snapshot)>,
@@ -112,7 +112,7 @@ impl<'a> Tracer<'a> {
             request,
             main: None,
             stopped: None,
-            cut: None,
+            interrupted: None,
             last: HashMap::new(),
             handled: HashMap::new(),
             crash: None,
@@ -167,8 +167,8 @@ impl<'a> Tracer<'a> {
     }
 
     fn into_trace(mut self, ended: Ended) -> Trace {
-        if let Some(cut) = self.cut {
-            return cut;
+        if let Some(interrupted) = self.interrupted {
+            return interrupted;
         }
         let main_crashed = ended.is_crash(self.crash_exit);
         let (process, ended) = match self.crash {
@@ -201,14 +201,14 @@ impl<'a> Tracer<'a> {
     fn handle_stop(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         let process = self.threads.process(tid);
-        if self.cut.is_some() {
+        if self.interrupted.is_some() {
             self.kill(process);
             // It may be stopped on its way out.
             return resume(libc::PTRACE_CONT, tid, 0);
         }
         match status >> 16 {
             0 if self.is_interrupt(tid, status) => match self.request.take() {
-                Some(cut) => self.cut_off(cut, tid),
+                Some(reason) => self.cut_off(reason, tid),
                 None => resume(libc::PTRACE_CONT, tid, 0),
             },
             0 => {

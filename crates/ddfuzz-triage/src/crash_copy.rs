@@ -65,7 +65,7 @@ fn last<'a>(
     }
     last.map(|(slot, snapshot)| Snapshot {
         // If the target handled the signal, it is unknown whether the process died of it.
-        torn: !slot.whole || !dies,
+        torn: !slot.is_complete || !dies,
         ..snapshot
     })
 }
@@ -256,7 +256,7 @@ struct Slot {
     /// the signal.
     deadly: Option<i32>,
     /// Whether the process copied all of its state before it died.
-    whole: bool,
+    is_complete: bool,
     registers: Registers,
     /// Text of `/proc/PID/maps` of the copied process.
     maps: Vec<u8>,
@@ -297,7 +297,7 @@ impl Slot {
             entry: word(&head, 32),
             executable: (word(&head, 40), word(&head, 48)),
             deadly: Some(half(&head, 56)).filter(|it| Ended::Signal(*it).is_crash(None)),
-            whole: half(&head, 60) != 0,
+            is_complete: half(&head, 60) != 0,
             registers: Registers::from_copy(&registers),
             maps,
             windows: windows.collect(),

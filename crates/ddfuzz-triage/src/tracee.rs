@@ -58,7 +58,7 @@ pub trait Tracee {
     /// Returns what the run printed about its crash: stderr, and a sanitizer's report. The default
     /// implementation returns only the last 4 KiB of stderr. The result is complete only after all
     /// processes of the run have ended.
-    fn said(&mut self) -> CrashMessages {
+    fn crash_messages(&mut self) -> CrashMessages {
         CrashMessages {
             stderr: self.stderr_tail(),
             report: Vec::new(),
@@ -73,7 +73,7 @@ pub struct Untraced {
     pub ended: Ended,
     /// What the run printed about its crash: beginning and end of stderr, and the report of a
     /// sanitizer.
-    pub said: CrashMessages,
+    pub messages: CrashMessages,
     /// The copies of registers and stack that dying processes of the run made of themselves; `None`
     /// where the target does not support that.
     pub copies: Option<Arc<CrashSnapshots>>,
@@ -188,7 +188,7 @@ impl Tracee for Traced {
         Traced::stderr_tail(self)
     }
 
-    fn said(&mut self) -> CrashMessages {
+    fn crash_messages(&mut self) -> CrashMessages {
         Traced::crash_messages(self)
     }
 }
@@ -205,7 +205,7 @@ impl Start for Traceable {
             let copies = None;
             return Ok(Untraced {
                 ended,
-                said,
+                messages: said,
                 copies,
                 read: None,
             });
@@ -215,7 +215,7 @@ impl Start for Traceable {
         let Run { ended, read, .. } = run.wait_for_run()?;
         Ok(Untraced {
             ended,
-            said: run.crash_messages(),
+            messages: run.crash_messages(),
             copies: Some(copies),
             read,
         })
@@ -225,7 +225,7 @@ impl Start for Traceable {
         let (ended, said) = Traceable::run_again(self, input, false, why)?;
         Ok(Some(Untraced {
             ended,
-            said,
+            messages: said,
             copies: None,
             read: None,
         }))

@@ -14,7 +14,7 @@ use crate::class::{
 };
 use crate::crash::{CaptureWay, Run, record};
 use crate::crash_copy;
-use crate::hang::Cut;
+use crate::hang::InterruptReason;
 use crate::messages::{Diagnostics, FatalMessage, Tool, comes_with, shown_line};
 use crate::modules::ModuleCache;
 use crate::report_frames::ReportFrames;
@@ -559,7 +559,7 @@ impl Triager {
             return Ok(Some(known.stderr.clone()));
         }
         let again = self.start.run_again(input, RerunReason::Backtrace)?;
-        let stderr = again.map(|again| again.said.stderr);
+        let stderr = again.map(|again| again.messages.stderr);
         if let (Some(stack), Some(stderr)) = (stack, &stderr) {
             self.backtraces.truncate(MOST_BACKTRACES - 1);
             self.backtraces.push_front(Backtrace {
@@ -579,7 +579,7 @@ impl Triager {
             return Ok(None);
         };
         let seen = (again.ended, None, CaptureWay::Status);
-        let run = self.finished(seen, again.said, began);
+        let run = self.finished(seen, again.messages, began);
         let leaks = run
             .diagnostics
             .report()
@@ -593,16 +593,16 @@ impl Triager {
             let mut tracee = self.start.start(input, aslr)?;
             let (start, cache) = (&*self.start, &mut self.cache);
             match self.tracer.follow(&mut *tracee, start, cache)? {
-                Some((Trace { ended, snapshot }, cut)) => {
+                Some((Trace { ended, snapshot }, reason)) => {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = Finished {
                         cpu: tracee.cpu(),
                         read: tracee.read(),
-                        ..self.finished(seen, tracee.said(), began)
+                        ..self.finished(seen, tracee.crash_messages(), began)
                     };
                     // If only the tracer made the run slow, the run without a tracer counts.
-                    if ended == Ended::Timeout && cut == Some(Cut::Delayed) {
+                    if ended == Ended::Timeout && reason == Some(InterruptReason::Delayed) {
                         let untraced = self.run_copied(input, aslr)?;
                         let is_quicker = untraced.ended != Ended::Timeout;
                         return Ok(if is_quicker { untraced } else { traced });
@@ -655,7 +655,7 @@ impl Triager {
         let seen = (ended, snapshot, CaptureWay::Copy);
         Ok(Finished {
             read: untraced.read,
-            ..self.finished(seen, untraced.said, began)
+            ..self.finished(seen, untraced.messages, began)
         })
     }
 

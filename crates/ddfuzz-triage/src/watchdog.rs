@@ -12,7 +12,7 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 
 use crate::capture::{Trace, Tracer};
-use crate::hang::{COOKIE, Cut, CutOffRequest, sleeps};
+use crate::hang::{COOKIE, CutOffRequest, InterruptReason, sleeps};
 use crate::modules::ModuleCache;
 use crate::snapshot::{Event, Snapshot};
 use crate::tracee::{Start, Tracee};
@@ -33,7 +33,7 @@ struct Job {
 
 /// A message from the thread that traces a run to the watchdog: the run is traced now, it cannot be
 /// traced, or it has ended.
-enum News {
+enum TracingMessage {
     Seized,
     /// The run cannot be traced, for the reason in the error number; its process still waits. Holds
     /// the cache of modules that was lent for the run.
@@ -51,14 +51,14 @@ pub(super) struct TracingThread(Option<RunningThread>);
 /// traces when it ends.
 struct RunningThread {
     jobs: Option<mpsc::Sender<Job>>,
-    news: Receiver<News>,
+    messages: Receiver<TracingMessage>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl RunningThread {
     fn start() -> io::Result<RunningThread> {
         let (jobs, taken) = mpsc::channel::<Job>();
-        let (sender, news) = mpsc::channel();
+        let (sender, messages) = mpsc::channel();
         let thread = std::thread::Builder::new().name("ddfuzz-trace".to_owned());
         let thread = thread.spawn(move || {
             for job in taken {
@@ -70,7 +70,7 @@ impl RunningThread {
         })?;
         Ok(RunningThread {
             jobs: Some(jobs),
-            news,
+            messages,
             thread: Some(thread),
         })
     }
@@ -89,20 +89,20 @@ impl Drop for RunningThread {
     }
 }
 
-/// Traces the run `job` in this thread, and reports on `news` as soon as the process is traced.
+/// Traces the run `job` in this thread, and reports on `messages` as soon as the process is traced.
 /// Returns the last message about the run, and whether this thread can trace another run: false if
 /// tracing failed before the run's end, because the thread may still be tracing a process then.
-fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
+fn trace(mut job: Job, messages: &mpsc::Sender<TracingMessage>) -> (TracingMessage, bool) {
     let (pid, request) = (job.pid, &*job.request);
     match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {
         Ok(tracer) => {
             // Nobody listens only if the watchdog has given the run up.
-            let _ = news.send(News::Seized);
+            let _ = messages.send(TracingMessage::Seized);
             let ended = tracer.follow();
             let goes_on = ended.is_ok();
-            (News::Ended(ended, job.cache), goes_on)
+            (TracingMessage::Ended(ended, job.cache), goes_on)
         }
-        Err(error) => (News::Refused(error, job.cache), true),
+        Err(error) => (TracingMessage::Refused(error, job.cache), true),
     }
 }
 
@@ -121,7 +121,7 @@ impl TracingThread {
         tracee: &mut dyn Tracee,
         start: &dyn Start,
         cache: &mut ModuleCache,
-    ) -> Result<Option<(Trace, Option<Cut>)>, ExecError> {
+    ) -> Result<Option<(Trace, Option<InterruptReason>)>, ExecError> {
         let held = PidFd::new(tracee.pid());
         let held = held.map_err(ExecError::system("holding the target's process"))?;
         let request = Arc::new(CutOffRequest::within(start.limits().memory));
@@ -137,9 +137,9 @@ impl TracingThread {
             cache: Box::new(cache.take()),
             request: Arc::clone(&request),
         })?;
-        match thread.news.recv() {
-            Ok(News::Seized) => {}
-            Ok(News::Refused(error, used)) => {
+        match thread.messages.recv() {
+            Ok(TracingMessage::Seized) => {}
+            Ok(TracingMessage::Refused(error, used)) => {
                 (*cache, self.0) = (*used, Some(thread));
                 return match error {
                     Errno::EPERM | Errno::ENOSYS => Ok(None),
@@ -152,7 +152,7 @@ impl TracingThread {
             held.kill();
             return Err(error);
         }
-        let (trace, used) = collect(&thread.news, &held, (start.limits(), readers), &request)?;
+        let (trace, used) = collect(&thread.messages, &held, (start.limits(), readers), &request)?;
         (*cache, self.0) = (*used, Some(thread));
         Ok(Some((trace, request.given())))
     }
@@ -160,25 +160,25 @@ impl TracingThread {
 
 /// Waits for the end of the traced run of the process `held`, and interrupts it by `request` when
 /// it exceeds a limit. Returns how it ended, with the snapshot of its process only if that explains
-/// the end, and the cache of modules that the run used. `news`: the messages of the tracing thread;
-/// `readers`: the threads that empty the pipes to which the run writes.
+/// the end, and the cache of modules that the run used. `messages`: the messages of the tracing
+/// thread; `readers`: the threads that empty the pipes to which the run writes.
 fn collect(
-    news: &mpsc::Receiver<News>,
+    messages: &mpsc::Receiver<TracingMessage>,
     held: &PidFd,
     (limits, readers): (Limits, Vec<Pid>),
     request: &CutOffRequest,
 ) -> Result<(Trace, Box<ModuleCache>), ExecError> {
-    let (last, killed) = await_end(news, held, (limits, readers), request);
+    let (last, killed) = await_end(messages, held, (limits, readers), request);
     let (mut trace, cache) = match last {
-        Some(News::Ended(Ok(trace), cache)) => (trace, cache),
-        Some(News::Ended(Err(error), _)) => {
+        Some(TracingMessage::Ended(Ok(trace), cache)) => (trace, cache),
+        Some(TracingMessage::Ended(Err(error), _)) => {
             return Err(ExecError::system("waiting for the target")(error.into()));
         }
         _ => return Err(tracer_is_gone()),
     };
     if killed && trace.ended == Ended::Signal(libc::SIGKILL) {
         trace.ended = match request.given() {
-            Some(Cut::Memory) => Ended::OutOfMemory,
+            Some(InterruptReason::Memory) => Ended::OutOfMemory,
             _ => Ended::Timeout,
         };
     }
@@ -307,10 +307,10 @@ fn await_end<T>(
         };
         let cpu_left = limits.cpu.saturating_sub(process.cpu().max(tree));
         if looked_at && tree_exceeds(process.pid, limits.memory) {
-            return cut_off(done, process, request, Cut::Memory);
+            return cut_off(done, process, request, InterruptReason::Memory);
         }
         if cpu_left.is_zero() {
-            return cut_off(done, process, request, Cut::Running);
+            return cut_off(done, process, request, InterruptReason::Running);
         }
         if wall_is_over {
             let before = switches(process.pid);
@@ -325,8 +325,12 @@ fn await_end<T>(
             }
             let is_read = readers.iter().any(|reader| own_thread_is_runnable(*reader));
             let ran = is_read || is_runnable(process.pid) || before != switches(process.pid);
-            let cut = if ran { Cut::Delayed } else { Cut::Asleep };
-            return cut_off(done, process, request, cut);
+            let reason = if ran {
+                InterruptReason::Delayed
+            } else {
+                InterruptReason::Asleep
+            };
+            return cut_off(done, process, request, reason);
         }
         // Threads use CPU time faster than the wall clock runs, so look before it can be over.
         let pause = (cpu_left / 4).min(wall_left).clamp(LOOKS.0, LOOKS.1);
@@ -338,17 +342,17 @@ fn await_end<T>(
     }
 }
 
-/// Ends a run that has exceeded the limit `cut`: asks its tracing thread by `request` to search for
-/// the call that does not return and then to end the run, and kills `process` if that takes too
+/// Ends a run that has exceeded the limit `reason`: asks its tracing thread by `request` to search
+/// for the call that does not return and then to end the run, and kills `process` if that takes too
 /// long. Returns the thread's report, which comes on `done` (`None` if the thread is gone), and
 /// whether the process was killed.
 fn cut_off<T>(
     done: &Receiver<T>,
     process: &PidFd,
     request: &CutOffRequest,
-    cut: Cut,
+    reason: InterruptReason,
 ) -> (Option<T>, bool) {
-    request.give(cut);
+    request.give(reason);
     let began = Instant::now();
     let mut killed = false;
     loop {

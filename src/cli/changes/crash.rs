@@ -10,7 +10,7 @@ use super::ChangesArgs;
 use super::search_log::is_refuted;
 use super::subject::{Subject, is_expected};
 use crate::changes::{
-    BuildBase, ChangesError, HeldFailure, Recipe, Report, Repository, TestKind, Workers,
+    BuildBase, ChangesError, CrashIdentity, Recipe, Report, Repository, TestKind, Workers,
 };
 use crate::cli::Failure;
 use crate::minimize::log::Log;
@@ -23,7 +23,7 @@ pub(super) struct SoughtFailure<'a> {
     /// the version; empty as long as this is not known.
     is_inside: &'a OnceLock<bool>,
     /// Class and keys of the failure whose cause is searched for; empty until they are known.
-    held: &'a OnceLock<HeldFailure>,
+    expected: &'a OnceLock<CrashIdentity>,
 }
 
 impl<'a> SoughtFailure<'a> {
@@ -34,12 +34,12 @@ impl<'a> SoughtFailure<'a> {
             TestKind::Program {
                 program,
                 is_inside,
-                held,
+                expected,
                 ..
             } => Some(SoughtFailure {
                 program,
                 is_inside,
-                held,
+                expected,
             }),
             _ => None,
         }
@@ -58,7 +58,7 @@ impl<'a> SoughtFailure<'a> {
         if let Some(start) = start.filter(|_| args.group.is_none())
             && let (Some(key), Some(changes)) = (&start.key, &start.changes)
         {
-            let _ = self.held.set(HeldFailure {
+            let _ = self.expected.set(CrashIdentity {
                 class: key.class.to_string(),
                 major: key.major,
                 minor: key.minor,
@@ -80,7 +80,7 @@ impl<'a> SoughtFailure<'a> {
         workers: &mut Workers,
     ) -> Result<(), Failure> {
         let is_settled = self.is_inside.get().is_some() || inside(self.program) == *self.program;
-        if self.held.get().is_some() && is_settled {
+        if self.expected.get().is_some() && is_settled {
             return Ok(());
         }
         // The first build is that of the old version, on which the result is built at the end.
@@ -92,7 +92,7 @@ impl<'a> SoughtFailure<'a> {
         let tree = Arc::new(repository.tree(new)?);
         let report = workers.run(&tree, &BuildBase::Any, Vec::new())?;
         let _ = self.is_inside.set(report.is_inside);
-        if self.held.get().is_some() {
+        if self.expected.get().is_some() {
             return Ok(());
         }
         let is_wanted = |report: &Report| {
@@ -105,7 +105,7 @@ impl<'a> SoughtFailure<'a> {
             return Err(not_failing(subject, args, report).into());
         }
         if let Some(failure) = report.failure {
-            let _ = self.held.set(failure);
+            let _ = self.expected.set(failure);
         }
         Ok(())
     }

@@ -190,7 +190,7 @@ fn with_hint(failure: Failure, subject: &Subject) -> Failure {
         return failure.hint(hint);
     }
     let is_about_new = ["not-failing", "no-change"].contains(&failure.kind());
-    match is_about_new && subject.versions.are_without_modifications() {
+    match is_about_new && subject.versions.lack_modifications() {
         true => failure.hint(
             "the modified files of the repository are not in the second version: commit them, or \
              give two directories",

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::subject::Versions;
 use crate::changes::{
-    BuildBase, ChangesError, Found, Goal, HeldFailure, Recipe, Repository, Session, TestKind,
+    BuildBase, ChangesError, CrashIdentity, Found, Goal, Recipe, Repository, Session, TestKind,
     Workers, find, premises,
 };
 use crate::cli::log::write_rebuilt;
@@ -325,7 +325,7 @@ fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<R
                 .key
                 .as_ref()
                 .ok_or_else(|| Failure::usage("the log holds no crash").path(path))?;
-            let held = HeldFailure {
+            let expected = CrashIdentity {
                 class: key.class.to_string(),
                 major: key.major,
                 minor: key.minor,
@@ -340,7 +340,7 @@ fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<R
                 // A program of the version's directory is recorded with a slash.
                 is_inside: Arc::new(OnceLock::from(false)),
                 args: target.args.iter().map(|arg| arg.0.clone()).collect(),
-                held: Arc::new(OnceLock::from(held)),
+                expected: Arc::new(OnceLock::from(expected)),
                 crash_exit: target.crash_exit,
             }
         }

@@ -61,7 +61,7 @@ pub(super) fn start_line(
         program,
         is_inside,
         args,
-        held,
+        expected,
         crash_exit,
     } = &recipe.test
     {
@@ -71,10 +71,10 @@ pub(super) fn start_line(
         };
         target = Target::new(Program::Path(PathBuf::from(program)));
         (target.args, target.crash_exit) = (args.clone(), *crash_exit);
-        key = held.get().map(|held| KeyRecord {
-            class: Class(held.class.clone()),
-            major: held.major,
-            minor: held.minor,
+        key = expected.get().map(|expected| KeyRecord {
+            class: Class(expected.class.clone()),
+            major: expected.major,
+            minor: expected.minor,
         });
     }
     (target.env, target.sandbox) = (recipe.env.clone(), recipe.sandbox);

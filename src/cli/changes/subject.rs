@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::ChangesArgs;
 use super::scripts::named_scripts;
 use crate::changes::{
-    Commit, HeldFailure, Recipe, Repository, TestKind, default_build, is_modified, is_shallow,
+    Commit, CrashIdentity, Recipe, Repository, TestKind, default_build, is_modified, is_shallow,
     resolve,
 };
 use crate::cli::export::named_group;
@@ -53,7 +53,7 @@ pub(super) struct Subject {
     pub program: Vec<OsString>,
     /// The crash of the group that `--group` names, whose cause is searched for; `None` without
     /// that option.
-    pub held: Option<HeldFailure>,
+    pub expected: Option<CrashIdentity>,
     conditions: Conditions,
 }
 
@@ -201,7 +201,7 @@ impl Versions {
     /// Returns true if the new version lacks modifications that the user has made: the new version
     /// is the commit that is checked out, and tracked files differ from it. Else false, and always
     /// for directories.
-    pub fn are_without_modifications(&self) -> bool {
+    pub fn lack_modifications(&self) -> bool {
         let Versions::Revisions { folder, new, .. } = self else {
             return false;
         };
@@ -243,7 +243,7 @@ impl Subject {
             input: None,
             input_bytes: Vec::new(),
             program: args.program.clone(),
-            held: None,
+            expected: None,
             conditions: Conditions {
                 env: args.env.clone(),
                 crash_exit: args.crash_exit,
@@ -326,8 +326,12 @@ impl Subject {
         output: &Output,
     ) -> Result<PathBuf, Failure> {
         let (entry, target) = named_group(group, &args.out)?;
-        self.held = Some(HeldFailure::from(&entry.crash));
-        if self.held.as_ref().is_some_and(|held| held.stable.is_none()) {
+        self.expected = Some(CrashIdentity::from(&entry.crash));
+        if self
+            .expected
+            .as_ref()
+            .is_some_and(|expected| expected.stable.is_none())
+        {
             output.say("warning: the crash of the group has no names of functions: each crash of its class counts");
         }
         if let Some(found) = &target {
@@ -385,6 +389,7 @@ impl Subject {
                 }
             },
         };
+        let expected = self.expected.clone();
         let test = match &args.run {
             Some(run) => TestKind::Command {
                 line: run.clone(),
@@ -394,7 +399,7 @@ impl Subject {
                 program: self.program[0].clone(),
                 is_inside: Arc::new(OnceLock::new()),
                 args: self.program[1..].to_vec(),
-                held: Arc::new(self.held.clone().map_or_else(OnceLock::new, OnceLock::from)),
+                expected: Arc::new(expected.map_or_else(OnceLock::new, OnceLock::from)),
                 crash_exit: self.conditions.crash_exit,
             },
         };
@@ -431,7 +436,9 @@ impl Subject {
             }
         };
         let stable = match &recipe.test {
-            TestKind::Program { held, .. } => held.get().and_then(|held| held.stable),
+            TestKind::Program { expected, .. } => {
+                expected.get().and_then(|expected| expected.stable)
+            }
             TestKind::Command { .. } => None,
         };
         ChangesRecord {
@@ -494,7 +501,7 @@ fn no_program(program: Option<&Path>) -> Failure {
 /// Returns true if `expect`, the value of `--expect`, names this crash: by its class, or by at
 /// least four first hex digits of its stable key (hash of function names) or major key (hash of
 /// stack frames).
-pub(super) fn is_expected(expect: &str, failure: &HeldFailure) -> bool {
+pub(super) fn is_expected(expect: &str, failure: &CrashIdentity) -> bool {
     let digits = expect
         .strip_prefix("stable:")
         .unwrap_or(expect)

@@ -31,11 +31,11 @@ pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> 
 }
 
 fn good(name: &'static str, detail: impl Into<String>) -> Check {
-    Check::good(About::Target, name, detail)
+    Check::passed(About::Target, name, detail)
 }
 
 fn bad(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check::bad(About::Target, name, detail, fix)
+    Check::failed(About::Target, name, detail, fix)
 }
 
 fn kind(facts: &TargetFacts) -> Check {

@@ -122,7 +122,7 @@ impl ExportRequest<'_> {
         self.check_status(&target, group)?;
         let called = ProgramCall {
             program: &from_package(&program, self.package),
-            target: &target.by_main(),
+            target: &target.with_main_arguments(),
             sanitizers: &self.sanitizers(&facts),
         };
         Ok(rust_program_test(group, self.input, &called))
@@ -155,7 +155,7 @@ impl ExportRequest<'_> {
         self.check_status(&target, group)?;
         let called = ProgramCall {
             program: &program,
-            target: &target.by_main(),
+            target: &target.with_main_arguments(),
             sanitizers: &self.sanitizers(&facts),
         };
         Ok(c_program_test(group, &called, self.file))

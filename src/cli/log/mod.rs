@@ -450,11 +450,11 @@ fn coverage_oracle(
     let target = target_or_logged(log, start, asked)?;
     let way = asked.asked_way().unwrap_or(start.target.way);
     let mut oracle = CoverageOracle::start(&target, way)?;
-    if oracle.places() as u64 != coverage.places {
+    if oracle.counter_count() as u64 != coverage.places {
         let message = format!(
             "the target has {}, and had {} when the log was written: it is another build, and its \
              coverage cannot be compared",
-            size::counted(oracle.places() as u64, "instrumented place"),
+            size::counted(oracle.counter_count() as u64, "instrumented place"),
             coverage.places
         );
         return Err(other_build(log, message));

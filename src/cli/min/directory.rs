@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::MinArgs;
-use crate::campaign::{Finders, Minimizing, Progress, Screen, Variants, minimize_pending};
+use crate::campaign::{FailuresOfTarget, Minimizing, Progress, Screen, Variants, minimize_pending};
 use crate::cli::target::{install_bundled, recorded_target, rerun_target};
 use crate::cli::{Exit, Failure, Output, show, signals, ui, values};
 use crate::report::text::shell_operand;
@@ -118,7 +118,7 @@ pub(in crate::cli) fn minimize(
     // No campaign is added, because it would hide that nothing was found on this target yet.
     let mut store = Store::open(out, None)?;
     install_bundled(&mut store, target)?;
-    let left_out = Finders::of_target(store.reader(), target)?.left_out(store.reader())?;
+    let left_out = FailuresOfTarget::of_target(store.reader(), target)?.left_out(store.reader())?;
     if left_out > 0 {
         output.say(&format!(
             "{} found on another target: not minimized with this one",

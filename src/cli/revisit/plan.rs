@@ -262,7 +262,7 @@ pub(super) fn settings(
                 .flat_map(|preset| preset.inputs(seed))
                 .collect(),
         },
-        asked: args.asked(),
+        request: args.asked(),
         time: args.time,
         deadline: Deadline::default(),
         jobs,

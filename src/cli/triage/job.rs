@@ -197,9 +197,15 @@ impl TriageJob<'_> {
             ..TriageResult::default()
         };
         let mut contents = HashSet::new();
-        let least = progress.outcomes.least(&progress.states).into_values();
+        let smallest = progress
+            .outcomes
+            .smallest_files(&progress.states)
+            .into_values();
         let content = |(_, at): (u64, usize)| progress.outcomes.outcome(&progress.states[at]);
-        let least: HashSet<_> = least.filter_map(content).map(|(input, _)| input).collect();
+        let smallest: HashSet<_> = smallest
+            .filter_map(content)
+            .map(|(input, _)| input)
+            .collect();
         for (file, state) in self.found.inputs.iter().zip(&progress.states) {
             if let FileState::Unreadable(why) = state {
                 say_unread(&file.path, why, output);
@@ -209,7 +215,7 @@ impl TriageJob<'_> {
                 compare(file, outcome, &progress.outcomes, output);
                 result.flaky += u64::from((1..outcome.tries).contains(&outcome.hits));
                 result.healthy += u64::from(outcome.variant.is_none());
-                let outcome = match least.contains(&content) {
+                let outcome = match smallest.contains(&content) {
                     true => outcome,
                     false => outcome.of_first_run(),
                 };
@@ -420,7 +426,7 @@ impl TriageDirectory {
         lines.into_iter().for_each(|line| outcomes.recall(line));
         install_bundled(&mut store, target)?;
         // What the script runs without ddfuzz is its `main`.
-        let target = target.by_main();
+        let target = target.with_main_arguments();
         Ok(TriageDirectory {
             store,
             journal,

@@ -79,7 +79,7 @@ pub enum FileState {
 
 /// Smallest input file of each crash variant (pair of coarse and fine hash of a crash): maps the
 /// variant's index to (size in bytes, index of the file).
-pub type Least = BTreeMap<usize, (u64, usize)>;
+pub type SmallestFiles = BTreeMap<usize, (u64, usize)>;
 
 /// The outcomes of all distinct inputs of a triage, by the hash of their content, and the crash
 /// variants (pairs of major and minor key, the coarse and fine hash of a crash) among them.
@@ -247,18 +247,18 @@ impl TriageOutcomes {
 
     /// Returns the smallest input file of each crash variant (pair of major and minor key, the
     /// coarse and fine hash of a crash); `states` are the states of all input files.
-    pub fn least(&self, states: &[FileState]) -> Least {
-        let mut least = Least::new();
+    pub fn smallest_files(&self, states: &[FileState]) -> SmallestFiles {
+        let mut smallest = SmallestFiles::new();
         for (at, state) in states.iter().enumerate() {
             let Some((_, outcome)) = self.outcome(state) else {
                 continue;
             };
             for variant in outcome.variants() {
-                let held = least.entry(variant).or_insert((outcome.size, at));
+                let held = smallest.entry(variant).or_insert((outcome.size, at));
                 *held = (*held).min((outcome.size, at));
             }
         }
-        least
+        smallest
     }
 
     /// Builds the groups of crashes of the input files, one for each kind of failure and major key
@@ -272,13 +272,13 @@ impl TriageOutcomes {
             }
         }
         let mut groups: BTreeMap<(Kind, Key), (TriageGroup, (u64, usize))> = BTreeMap::new();
-        for (variant, least) in self.least(states) {
+        for (variant, smallest) in self.smallest_files(states) {
             let Variant { line, trace, .. } = &self.variants[variant];
-            let file = &files[least.1].path;
-            let own = (group_of(line, trace, least.0, file.clone()), least);
+            let file = &files[smallest.1].path;
+            let own = (group_of(line, trace, smallest.0, file.clone()), smallest);
             let place = (line.kind, line.major);
             let (group, held) = groups.entry(place).or_insert_with(|| own.clone());
-            if least < *held {
+            if smallest < *held {
                 let counted = (group.count, group.minors.clone(), group.stables.clone());
                 let severity = (group.severity, group.severity_reason.clone());
                 (*group, *held) = own;

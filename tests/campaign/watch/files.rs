@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::rc::Rc;
 
-use ddfuzz::campaign::watch::Watching;
+use ddfuzz::campaign::watch::WatchSettings;
 use ddfuzz::store::Kind;
 
 use super::{CRASH, Room, Steps, hash, settings, watched};
@@ -100,7 +100,7 @@ fn files_that_another_fuzzer_reports_as_hangs_wait_for_all_others() {
                 room.drop_file(name, content.as_bytes());
             }
         });
-        let settings = Watching {
+        let settings = WatchSettings {
             jobs,
             ..settings(&room, "crtplot")
         };

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use ddfuzz::campaign::watch::{Producer, Producing, Watching, watch};
+use ddfuzz::campaign::watch::{Producer, Producing, WatchSettings, watch};
 use ddfuzz::campaign::{
     CampaignError, Deadline, Minimizing, Progress, Screen, Summary, When, new_campaign,
 };
@@ -178,9 +178,9 @@ impl Screen for Told {
 }
 
 /// Watches `in`, of a bundled program.
-pub fn settings(room: &Room, program: &str) -> Watching {
+pub fn settings(room: &Room, program: &str) -> WatchSettings {
     let target = Target::new(Program::Bundled(program.to_owned()));
-    Watching {
+    WatchSettings {
         sources: vec![room.path("in")],
         max_len: 1 << 20,
         leaks: false,
@@ -198,7 +198,7 @@ pub fn settings(room: &Room, program: &str) -> Watching {
 /// Watches with these settings, in a new campaign.
 pub fn watched(
     room: &Room,
-    settings: &Watching,
+    settings: &WatchSettings,
     producer: &mut dyn Producer,
 ) -> (Result<Summary, CampaignError>, Told) {
     let minimizing = &settings.minimizing;

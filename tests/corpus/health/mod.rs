@@ -29,7 +29,7 @@ pub fn ill(path: PathBuf, bytes: &[u8]) -> FailingInput {
         content: ContentHash::of(bytes),
         size: bytes.len() as u64,
         ended: Ended::Signal(11),
-        again: false,
+        passed_before: false,
     }
 }
 

@@ -29,7 +29,7 @@ fn each_input_comes_to_its_kind_of_group_and_what_is_well_stays() {
     let kinds: Vec<Kind> = found.groups.iter().map(|group| group.kind).collect();
     assert_eq!(kinds, [Kind::Crash, Kind::Hang, Kind::Oom]);
     assert_eq!(found.groups[0].amount, amount(2, 3));
-    assert_eq!(found.held.len(), 4);
+    assert_eq!(found.stored.len(), 4);
     // The input directory is only read.
     for (ill, bytes) in ills.iter().zip(inputs) {
         assert_eq!(std::fs::read(&ill.path).unwrap(), bytes);
@@ -99,7 +99,7 @@ fn what_ends_badly_again_after_it_was_well_is_flaky() {
     let mut once = ill(place.write("once", b"b"), b"b");
     let first = quarantined(&place, "out", &settings, &[once.clone()]);
     assert_eq!(first.well, [once.content]);
-    once.again = true;
+    once.passed_before = true;
     once.ended = Ended::Timeout;
     for _ in 0..2 {
         let found = quarantined(&place, "out", &settings, &[once.clone()]);

@@ -59,12 +59,12 @@ pub fn run(
         watch: ProgramWatch::of(&settings.minimizing.target)?,
         unstored: 0,
         refusals: BTreeMap::new(),
-        over: None,
+        end_reason: None,
         first: campaign.checkpoint.next,
         campaign,
         queue: VecDeque::new(),
-        ordered: 0,
-        taken: HashSet::new(),
+        sent_to_minimizer: 0,
+        queued: HashSet::new(),
         more: BTreeSet::new(),
         spent: Duration::ZERO,
         fuzzed: None,
@@ -103,7 +103,7 @@ struct ClassicEngine<'a> {
     /// one process) and made in new processes instead, for each reason.
     refusals: BTreeMap<RefusalReason, u64>,
     /// Why no more runs are committed (counted and stored); `None` while fuzzing goes on.
-    over: Option<EndReason>,
+    end_reason: Option<EndReason>,
     campaign: CampaignState<'a>,
     /// Number of the first run of this call of ddfuzz, counted from the start of the campaign.
     first: u64,
@@ -111,9 +111,9 @@ struct ClassicEngine<'a> {
     queue: VecDeque<EntryId>,
     /// Number of entries that were sent to the minimizing thread to be minimized, and about which
     /// it has not replied yet.
-    ordered: u64,
+    sent_to_minimizer: u64,
     /// Entries (stored findings) that were queued for minimization in this call of ddfuzz.
-    taken: HashSet<EntryId>,
+    queued: HashSet<EntryId>,
     /// Major keys (12 hex digits of the hash that identifies a bug) of groups that may have a
     /// further entry, found by fuzzing, whose minimization gives a smaller result than the present
     /// one.
@@ -173,7 +173,7 @@ impl ClassicEngine<'_> {
                 self.enqueue_founders()?;
             }
             self.check_runs(None);
-            if self.over.is_some() {
+            if self.end_reason.is_some() {
                 return Ok(self.fuzzing());
             }
             let shared = WorkerContext {
@@ -186,11 +186,11 @@ impl ClassicEngine<'_> {
                 ),
             };
             match self.fuzz(&shared) {
-                Ok(_) if matches!(self.over, Some(EndReason::Rebuilt)) => {}
+                Ok(_) if matches!(self.end_reason, Some(EndReason::Rebuilt)) => {}
                 Err(error) if is_of_target(&error) && self.is_rebuilt() => {}
                 answer => return answer,
             }
-            self.over = None;
+            self.end_reason = None;
             self.take_build()?;
         }
     }
@@ -268,9 +268,11 @@ impl ClassicEngine<'_> {
         let chunks = shared.chunks(self.campaign.checkpoint.next);
         pool.run(chunks, work, |report| {
             let done = self.take_report(report, &mut early, &mut cut_short, order, replies);
-            shared.stop_condition.break_off(self.over.is_some());
+            shared
+                .stop_condition
+                .break_off_if(self.end_reason.is_some());
             let done = done.and_then(|()| self.order_minimization(order));
-            shared.stop_condition.break_off(done.is_err());
+            shared.stop_condition.break_off_if(done.is_err());
             done
         })?;
         // What is committed after the deadline was run before it.
@@ -303,7 +305,7 @@ impl ClassicEngine<'_> {
             None => {}
         }
         while !*cut_short
-            && self.over.is_none()
+            && self.end_reason.is_none()
             && let Some(chunk) = early.remove(&self.campaign.checkpoint.next)
         {
             *cut_short = chunk.runs < chunk.planned;
@@ -340,7 +342,7 @@ impl ClassicEngine<'_> {
         match (&done, seen) {
             // Runs after the one that ends the campaign are not counted.
             (Ok(()), _) => {
-                self.campaign.checkpoint.next = match self.over {
+                self.campaign.checkpoint.next = match self.end_reason {
                     Some(EndReason::Until { end: Some(end), .. }) => end,
                     _ => chunk.first + chunk.runs,
                 }
@@ -357,7 +359,7 @@ impl ClassicEngine<'_> {
         order: &Sender<EntryId>,
     ) -> Result<(), CampaignError> {
         for finding in &chunk.findings {
-            if self.over.is_some() {
+            if self.end_reason.is_some() {
                 break;
             }
             let Some(Stored { id, founds }) = self.commit_finding(finding)? else {
@@ -412,7 +414,7 @@ impl ClassicEngine<'_> {
     /// Records in the checkpoint that the call of ddfuzz is complete. If a condition of `--until`
     /// ended it, the next call counts its runs for `--runs` from 0 again.
     fn end_call(&mut self) -> Result<(), CampaignError> {
-        if matches!(self.over, Some(EndReason::Until { .. })) {
+        if matches!(self.end_reason, Some(EndReason::Until { .. })) {
             self.campaign.checkpoint.goal = None;
         }
         Ok(self.session.with_space(|| self.campaign.end_call())?)
@@ -421,7 +423,7 @@ impl ClassicEngine<'_> {
     fn progress(&self) -> Progress {
         let runs = self.campaign.checkpoint.next - self.first;
         Progress {
-            minimizing: (self.queue.len() + self.waiting) as u64 + self.ordered,
+            minimizing: (self.queue.len() + self.waiting) as u64 + self.sent_to_minimizer,
             minimizer_share: self.session.minimizer_share(self.spent),
             ..(self.session).progress(&self.campaign, runs, self.fuzzing())
         }
@@ -433,7 +435,7 @@ impl ClassicEngine<'_> {
     /// Queues an entry (stored finding) for minimization; returns false if it was queued before in
     /// this call of ddfuzz.
     fn enqueue(&mut self, id: EntryId) -> bool {
-        let new = self.taken.insert(id.clone());
+        let new = self.queued.insert(id.clone());
         if new {
             self.queue.push_back(id);
         }
@@ -460,9 +462,9 @@ impl ClassicEngine<'_> {
         if self.more.is_empty() {
             return Ok(false);
         }
-        let (reader, finders) = (self.session.reader(), self.campaign.finders()?);
+        let (reader, failures) = (self.session.reader(), self.campaign.failures()?);
         while let Some(major) = self.more.first() {
-            if let Some(id) = minimization_order::smaller_of_runs(&reader, &finders, major)?
+            if let Some(id) = minimization_order::smaller_of_runs(&reader, &failures, major)?
                 && self.enqueue(id)
             {
                 return Ok(true);
@@ -485,11 +487,11 @@ impl ClassicEngine<'_> {
             return Ok(());
         }
         // Which input counts as smaller depends on the results of those before it.
-        if self.queue.is_empty() && self.ordered == 0 {
+        if self.queue.is_empty() && self.sent_to_minimizer == 0 {
             self.enqueue_smaller()?;
         }
         for id in self.queue.drain(..) {
-            self.ordered += 1;
+            self.sent_to_minimizer += 1;
             // The receiver is gone only if the worker failed, which its reply will say.
             let _ = order.send(id);
         }
@@ -542,7 +544,7 @@ impl ClassicEngine<'_> {
                 self.take_build()?;
             }
             let mut pending = self.campaign.pending(minimizing.variants, true)?;
-            pending.retain(|id| !self.session.is_muted(id.major()) && !self.taken.contains(id));
+            pending.retain(|id| !self.session.is_muted(id.major()) && !self.queued.contains(id));
             self.waiting = pending.len().saturating_sub(1);
             if let Some(id) = pending.into_iter().next() {
                 self.enqueue(id);
@@ -589,7 +591,7 @@ impl ClassicEngine<'_> {
     }
 
     fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
-        self.ordered -= 1;
+        self.sent_to_minimizer -= 1;
         self.spent += spent;
         self.take_result(&id, result)
     }
@@ -616,8 +618,8 @@ impl ClassicEngine<'_> {
     /// or if the program has changed.
     fn check_clock(&mut self) {
         self.end_if_reached(false, None);
-        if self.over.is_none() && self.watch.has_changed() {
-            self.over = Some(EndReason::Rebuilt);
+        if self.end_reason.is_none() && self.watch.has_changed() {
+            self.end_reason = Some(EndReason::Rebuilt);
         }
     }
 
@@ -625,13 +627,13 @@ impl ClassicEngine<'_> {
         let fuzzed = self.fuzzing();
         let reached = self.session.reached(of_runs, fuzzed);
         let reached = reached.map(|until| EndReason::Until { until, end });
-        self.over = self.over.or(reached);
+        self.end_reason = self.end_reason.or(reached);
     }
 
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.campaign.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
-        match self.over {
+        match self.end_reason {
             _ if self.session.interrupted() => (EndedBy::Interrupted, None),
             Some(EndReason::Until { until, .. }) => (EndedBy::Until, Some(until)),
             _ if self.settings.runs.is_some() && made_all => (EndedBy::Runs, None),
@@ -641,10 +643,10 @@ impl ClassicEngine<'_> {
     }
 
     fn is_rebuilt(&mut self) -> bool {
-        if self.over.is_none() && self.watch.is_another() {
-            self.over = Some(EndReason::Rebuilt);
+        if self.end_reason.is_none() && self.watch.is_another() {
+            self.end_reason = Some(EndReason::Rebuilt);
         }
-        matches!(self.over, Some(EndReason::Rebuilt))
+        matches!(self.end_reason, Some(EndReason::Rebuilt))
     }
 
     /// Switches to the new build of the program: checks all groups with it, and empties the queue
@@ -653,7 +655,7 @@ impl ClassicEngine<'_> {
         self.session
             .take_build(&mut self.watch, &mut self.campaign)?;
         self.queue.clear();
-        self.taken.clear();
+        self.queued.clear();
         self.more.clear();
         Ok(())
     }

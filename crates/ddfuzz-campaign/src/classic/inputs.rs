@@ -244,14 +244,14 @@ pub enum RunInput {
     /// The name of an input of the classic generator.
     Generated(InputName),
     /// The name of a seed that is mutated or run unchanged.
-    Mutated(MutatedName),
+    FromSeed(MutatedName),
 }
 
 impl fmt::Display for RunInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunInput::Generated(name) => name.fmt(f),
-            RunInput::Mutated(name) => name.fmt(f),
+            RunInput::FromSeed(name) => name.fmt(f),
         }
     }
 }
@@ -279,7 +279,7 @@ impl Plan {
             (false, _, 1) if count > 0 => (draw.number(16) % count, Some(draw.number(0))),
             _ => return RunInput::Generated(self.input(run)),
         };
-        RunInput::Mutated(MutatedName {
+        RunInput::FromSeed(MutatedName {
             hash: seeds.all()[place as usize].hash.clone(),
             mutation,
         })

@@ -90,7 +90,11 @@ impl Worker<'_> {
                 let finding = what.map(|what| Finding {
                     run: first + chunk.runs,
                     name: name.to_string(),
-                    input: if what.is_new() { input } else { Vec::new() },
+                    input: if what.has_full_record() {
+                        input
+                    } else {
+                        Vec::new()
+                    },
                     what,
                 });
                 chunk.findings.extend(finding);
@@ -122,7 +126,11 @@ impl Worker<'_> {
             chunk.findings.extend(what.map(|what| Finding {
                 run: chunk.first + chunk.runs.saturating_sub(1),
                 name: "an earlier run, made again".to_owned(),
-                input: if what.is_new() { input } else { Vec::new() },
+                input: if what.has_full_record() {
+                    input
+                } else {
+                    Vec::new()
+                },
                 what,
             }));
         }
@@ -134,7 +142,7 @@ impl Worker<'_> {
     fn make(&mut self, run: u64) -> (RunInput, Vec<u8>) {
         let Inputs { plan, seeds, .. } = &self.shared.inputs;
         let drawn = plan.draw(run, seeds);
-        if let (RunInput::Mutated(name), Some(mutation)) = (&drawn, &mut self.mutation)
+        if let (RunInput::FromSeed(name), Some(mutation)) = (&drawn, &mut self.mutation)
             && let Some(input) = mutation.build(name)
         {
             return (drawn, input);

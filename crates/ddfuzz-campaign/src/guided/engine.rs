@@ -13,7 +13,7 @@ use libafl::Error;
 use super::{
     broker_link::{self, BrokerLink},
     hang_examiner::HangExaminer,
-    messages::{Heartbeat, JudgedHang, Order},
+    messages::{Heartbeat, HeartbeatAnswer, JudgedHang},
     reached_code::ReachedCode,
     server::{Peer, Role, WorkerServer},
 };
@@ -384,11 +384,11 @@ impl<'a> GuidedEngine<'a> {
 
     /// Handles a worker's heartbeat: counts the runs that it reports, and returns the answer with
     /// newly granted runs and the verdicts about hangs that the worker has not received.
-    pub(super) fn order(&mut self, peer: &mut Peer, heartbeat: Heartbeat) -> Order {
-        self.state.checkpoint.next += heartbeat.runs;
+    pub(super) fn on_heartbeat(&mut self, peer: &mut Peer, status: Heartbeat) -> HeartbeatAnswer {
+        self.state.checkpoint.next += status.runs;
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
-        peer.heartbeat = heartbeat;
-        let left = match self.left() {
+        peer.heartbeat = status;
+        let left = match self.remaining_runs() {
             _ if self.is_over() => 0,
             // Runs granted to the minimizing worker would never be made.
             _ if !self.fuzzes(peer.role) => 0,
@@ -403,7 +403,7 @@ impl<'a> GuidedEngine<'a> {
         self.outstanding += left;
         let judged = self.judged.get(peer.judged..).unwrap_or_default().to_vec();
         peer.judged = self.judged.len();
-        Order {
+        HeartbeatAnswer {
             stop: self.is_over(),
             runs: left,
             judged,
@@ -436,12 +436,12 @@ impl GuidedEngine<'_> {
             || self.until.is_some()
             || self.rebuilt
             || self.settings.time.is_some_and(|time| self.clock() >= time)
-            || self.left() == Some(0) && self.outstanding == 0
+            || self.remaining_runs() == Some(0) && self.outstanding == 0
     }
 
     /// Returns how many of the runs that `--runs` asks for are not reported yet; `None` if the
     /// number of runs is not limited.
-    pub(super) fn left(&self) -> Option<u64> {
+    pub(super) fn remaining_runs(&self) -> Option<u64> {
         let checkpoint = &self.state.checkpoint;
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
     }
@@ -679,7 +679,7 @@ pub(super) struct Workers {
     /// Numbers of the workers whose supervisor process is still connected.
     pub(super) supervised: BTreeSet<usize>,
     /// Numbers of the workers whose worker process has connected at least once.
-    pub(super) met: BTreeSet<usize>,
+    pub(super) connected_once: BTreeSet<usize>,
 }
 
 /// The groups of a guided campaign; their crashes are stored by the main process.

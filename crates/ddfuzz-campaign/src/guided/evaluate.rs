@@ -80,7 +80,7 @@ where
     /// worker must end. Sends a heartbeat to the main process when it is due, and waits while the
     /// worker has no runs to make and need not end.
     pub(super) fn runs_left(&mut self) -> Result<u64, Error> {
-        self.executor.heartbeat.left().map_err(fail)
+        self.executor.heartbeat.remaining_runs().map_err(fail)
     }
 
     /// Runs `inputs` in their order, as many as the main process grants. Passes to LibAFL those
@@ -225,7 +225,7 @@ where
     /// heartbeat.
     pub(super) fn apply_verdicts(&mut self) -> Result<(), Error> {
         for judged in self.executor.heartbeat.take_judged() {
-            let own = self.executor.heartbeat.main_process.own(judged.from);
+            let own = self.executor.heartbeat.main_process.own_number(judged.from);
             if let Some(input) = self.executor.hangs.apply(&judged, own) {
                 self.run_longer(&input)?;
             }

@@ -318,7 +318,7 @@ impl TargetExecutor {
             let preceding = self.executor.preceding();
             self.failed_run.put(FailedRun {
                 ended: Some(ended),
-                copies: self.executor.copies(),
+                copies: self.executor.crash_snapshots(),
                 preceding: preceding.into_iter().map(Base64).collect(),
             });
         }

@@ -101,7 +101,7 @@ pub(super) struct KnownHangs {
     window: Duration,
     /// CPU times of the last runs of corpus inputs, in a ring buffer whose oldest element is at
     /// index `next`.
-    seen: Vec<Duration>,
+    corpus_times: Vec<Duration>,
     next: usize,
     /// Whether the executor's settings for stopping runs early are out of date: the CPU time, or
     /// the signatures (hashes of the looping code) of known hangs, have changed.
@@ -129,7 +129,7 @@ impl KnownHangs {
             of: HashMap::new(),
             known: HashSet::new(),
             window: MIN_WINDOW,
-            seen: Vec::new(),
+            corpus_times: Vec::new(),
             next: 0,
             changed: true,
             reached: Vec::new(),
@@ -142,9 +142,9 @@ impl KnownHangs {
     /// Records the CPU time of a run of a corpus input. From these times
     /// [`KnownHangs::learn_window`] learns after which CPU time a run is compared with known hangs.
     pub(super) fn see(&mut self, cpu: Duration) {
-        match self.seen.get_mut(self.next) {
+        match self.corpus_times.get_mut(self.next) {
             Some(oldest) => *oldest = cpu,
-            None => self.seen.push(cpu),
+            None => self.corpus_times.push(cpu),
         }
         self.next = (self.next + 1) % MAX_SEEN;
     }
@@ -153,7 +153,7 @@ impl KnownHangs {
     /// within which nine of ten recorded runs ended, but at least 0.1 ms, and at most a quarter of
     /// `limit`, the CPU time limit of a run. Without recorded runs nothing changes.
     pub(super) fn learn_window(&mut self, limit: Duration) {
-        let mut seen = self.seen.clone();
+        let mut seen = self.corpus_times.clone();
         if seen.is_empty() {
             return;
         }

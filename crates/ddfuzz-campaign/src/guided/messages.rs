@@ -76,7 +76,7 @@ pub(super) enum Request {
     /// their numbers, as little-endian 32-bit integers. The main process sends no answer.
     Reached,
     /// Submits an input (the body) whose run took too long, to be examined whether it hangs. The
-    /// main process sends no answer; the verdict comes with an [`Order`].
+    /// main process sends no answer; the verdict comes with a [`HeartbeatAnswer`].
     Hang {
         /// Number that the worker gives this submission of a suspected hang.
         number: u64,
@@ -87,8 +87,8 @@ pub(super) enum Request {
         run: u64,
         name: String,
     },
-    /// Reports the status of the worker, and asks the main process for an [`Order`] (granted runs,
-    /// verdicts).
+    /// Reports the status of the worker, and asks the main process for a [`HeartbeatAnswer`]
+    /// (granted runs, verdicts).
     Heartbeat(Heartbeat),
     /// Shows a text to the user. The main process sends no answer.
     Note(String),
@@ -117,7 +117,7 @@ pub(super) struct Heartbeat {
 /// The answer of the main process to a heartbeat of a worker: whether the worker must end, how many
 /// runs it may make, and verdicts about suspected hangs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct HeartbeatAnswer {
     /// Whether the worker that gets this answer must end.
     pub(super) stop: bool,
     /// Number of runs that the worker may make until its next heartbeat.
@@ -163,7 +163,7 @@ pub(super) enum Reply {
         new_minor: bool,
         already: bool,
     },
-    Order(Order),
+    Order(HeartbeatAnswer),
     Failed {
         path: PathBuf,
         why: String,
@@ -243,7 +243,7 @@ impl MainProcess {
 
     /// Returns `number`, which a worker gave to an input that it submitted as a suspected hang, if
     /// `worker` is this worker; otherwise `None`.
-    pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
+    pub(super) fn own_number(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
 
@@ -284,7 +284,10 @@ impl MainProcess {
 
     /// Sends the main process the counts of runs in known groups, and then the worker's status
     /// `heartbeat`; returns its answer to the status.
-    pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
+    pub(super) fn send_heartbeat(
+        &self,
+        heartbeat: Heartbeat,
+    ) -> Result<HeartbeatAnswer, StoreError> {
         for ((kind, major), runs) in std::mem::take(&mut *lock(&self.counts)) {
             self.ask_done(&Request::Count { kind, major, runs }, &[])?;
         }
@@ -401,7 +404,7 @@ const IDLE: Duration = Duration::from_millis(5);
 /// may make.
 pub(super) struct HeartbeatTimer {
     pub(super) main_process: MainProcess,
-    order: Order,
+    order: HeartbeatAnswer,
     last: Instant,
     /// Number of runs that the worker has made since its last heartbeat.
     pub(super) runs: u64,
@@ -428,7 +431,7 @@ impl HeartbeatTimer {
 
     /// Returns the number of granted runs that the worker may still make; 0 if the worker must end.
     /// Sends a heartbeat when it is due, and waits while no runs are granted.
-    pub(super) fn left(&mut self) -> Result<u64, StoreError> {
+    pub(super) fn remaining_runs(&mut self) -> Result<u64, StoreError> {
         loop {
             if self.order.stop {
                 return Ok(0);

@@ -227,7 +227,7 @@ impl GuidedEngine<'_> {
                 self.count_unclassified(signatures, *runs)?;
                 Reply::Done
             }
-            Request::Heartbeat(heartbeat) => Reply::Order(self.order(peer, *heartbeat)),
+            Request::Heartbeat(heartbeat) => Reply::Order(self.on_heartbeat(peer, *heartbeat)),
             Request::Claim => Reply::Entry(self.claim(peer)?),
             Request::Release {
                 id,
@@ -368,8 +368,8 @@ impl GuidedEngine<'_> {
             Request::WriteReproduce { id } => {
                 let minimizing = &self.settings.minimizing;
                 let target = match groups.reader().entry(id)? {
-                    Some(entry) => minimizing.of(&entry.crash).target.by_main(),
-                    None => minimizing.target.by_main(),
+                    Some(entry) => minimizing.of(&entry.crash).target.with_main_arguments(),
+                    None => minimizing.target.with_main_arguments(),
                 };
                 groups.write_reproduce(id, &target)?;
             }
@@ -394,7 +394,7 @@ impl GuidedEngine<'_> {
             }
             Request::Worker { worker } => {
                 peer.role = Role::Worker(worker);
-                if !self.workers.met.insert(worker) {
+                if !self.workers.connected_once.insert(worker) {
                     self.tell(format!("worker {worker} is restarted"));
                 }
                 return None;

@@ -404,7 +404,7 @@ fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     Heartbeat {
         corpus: state.corpus().count() as u64,
         edges: history.map_or(0, |history| covered_places(history) as u64),
-        edges_of: executor.executor.places().unwrap_or(0) as u64,
+        edges_of: executor.executor.counter_count().unwrap_or(0) as u64,
         unstable: unstable.map_or(0, |unstable| unstable.unstable_entries().len() as u64),
         ..executor.heartbeat.status
     }

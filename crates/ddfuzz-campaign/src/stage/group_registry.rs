@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::campaign_state::MAX_MINORS;
 use crate::crash_sink::RunCounter;
-use crate::finders::Finders;
+use crate::failures_of_target::FailuresOfTarget;
 use crate::minimization_order::{Bug, Priority, SmallestSizes, is_result, is_slip, rank, size};
 use crate::{
     BuildCheck, CampaignError, CrashSink, KnownKey, Minimizing, ProgramWatch, Report, Silent,
@@ -51,7 +51,10 @@ impl Group {
     /// smaller than all stored inputs that are not minimized yet, and so small that it may give a
     /// smaller result than the group has.
     fn size_limit(&self, least: u64) -> u64 {
-        let worth = self.reached.most().map_or(0, |most| most + 1);
+        let worth = self
+            .reached
+            .largest_promising_size()
+            .map_or(0, |largest| largest + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
     }
 
@@ -87,7 +90,7 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     written: Instant,
     queue: PendingGroups,
     /// Which failures were found on the campaign's target; the registry leaves out all others.
-    finders: Finders,
+    failures: FailuresOfTarget,
     /// Groups that did not fail any more when they were checked with the present build, but in
     /// which a run has failed since: for each, the first input stored since the check. This input
     /// is minimized even if the group has results.
@@ -105,7 +108,7 @@ impl<S: RunCounter> GroupRegistry<S> {
     /// When the directory cannot be read.
     pub fn new(writer: S, campaign: &str) -> Result<GroupRegistry<S>, StoreError> {
         let reader = writer.reader().clone();
-        let finders = Finders::of_campaign(&reader, &reader.campaigns()?, campaign)?;
+        let failures = FailuresOfTarget::of_campaign(&reader, &reader.campaigns()?, campaign)?;
         let mut registry = GroupRegistry {
             writer,
             muted: KnownGroups::default(),
@@ -116,7 +119,7 @@ impl<S: RunCounter> GroupRegistry<S> {
             unwritten: BTreeSet::new(),
             written: Instant::now(),
             queue: PendingGroups::default(),
-            finders,
+            failures,
             returned: BTreeMap::new(),
         };
         for kind in Kind::ALL {
@@ -127,13 +130,13 @@ impl<S: RunCounter> GroupRegistry<S> {
                     registry.runs.insert((kind, major), *runs);
                 }
                 let name = (kind, major.short());
-                if registry.finders.is_gone(kind, &name.1) {
+                if registry.failures.is_gone(kind, &name.1) {
                     continue;
                 }
                 let entries = registry.entries(&reader, &name)?;
                 for entry in &entries {
                     // What may pass keeps no input from being stored.
-                    let size = match registry.finders.doubts(entry) {
+                    let size = match registry.failures.doubts(entry) {
                         true => u64::MAX,
                         false => smallest_size(entry),
                     };
@@ -213,7 +216,7 @@ impl<S: RunCounter> GroupRegistry<S> {
     /// found on other targets are left out.
     fn entries(&self, reader: &Reader, name: &GroupName) -> Result<Vec<Entry>, StoreError> {
         let mut entries = reader.entries(name.0, &name.1)?;
-        entries.retain(|entry| self.finders.include(entry));
+        entries.retain(|entry| self.failures.include(entry));
         Ok(entries)
     }
 
@@ -238,7 +241,7 @@ impl<S: RunCounter> GroupRegistry<S> {
             && name.0 == Kind::Crash
         {
             let results = entries.iter();
-            let results = results.filter(|entry| is_result(&self.finders, entry));
+            let results = results.filter(|entry| is_result(&self.failures, entry));
             group.reached = SmallestSizes::of(results);
             let open = entries.iter().filter(|entry| entry.minimized.is_none());
             group.open = open.map(size).min();
@@ -271,10 +274,10 @@ impl<S: RunCounter> GroupRegistry<S> {
         if let Some(entry) = entries.iter().find(is_returned) {
             return Some((Priority::of(*kind, false)?, entry));
         }
-        if self.finders.is_gone(*kind, major) {
+        if self.failures.is_gone(*kind, major) {
             return None;
         }
-        let bug = Bug::of(reader, &self.finders, entries);
+        let bug = Bug::of(reader, &self.failures, entries);
         if let Some(founder) = bug.founder_or_begun() {
             let priority = Priority::of(*kind, is_slip(founder.crash.found.as_ref()))?;
             return Some((priority, founder));
@@ -309,7 +312,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         let filed = self.writer.file(kind, crash, input)?;
         let name = (kind, crash.keys.major.short());
         self.add_input(kind, &crash.keys, input.len() as u64);
-        if self.finders.forget_gone(kind, &name.1) {
+        if self.failures.forget_gone(kind, &name.1) {
             self.returned.insert(name.clone(), filed.id.clone());
         }
         let slipped = is_slip(crash.found.as_ref());

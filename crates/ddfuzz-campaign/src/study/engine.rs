@@ -29,7 +29,7 @@ pub struct StudySettings {
     pub environment: RunEnvironment,
     /// What the user asks for in this call of ddfuzz; a call that resumes the study must ask for
     /// the same as the first one.
-    pub asked: StudyRequest,
+    pub request: StudyRequest,
     /// The rule by which each run of a utility gets its input and options.
     pub plan: StudyPlan,
     /// Wall time for which this call of ddfuzz runs utilities, divided equally among those still to
@@ -70,7 +70,7 @@ pub fn run(
 ) -> Result<StudySummary, CampaignError> {
     let mut campaign = CampaignState::open(store, &settings.record.campaign)?;
     let state = campaign.checkpoint.study.get_or_insert_default();
-    state.asked = Some(settings.asked.clone());
+    state.asked = Some(settings.request.clone());
     state.begin_count(&settings.utilities);
     let first = state.all_runs();
     campaign.checkpoint.begin_count(None);
@@ -94,7 +94,7 @@ pub fn run(
         first,
         fuzzed: Duration::ZERO,
         ways: Vec::new(),
-        not_started: HashSet::new(),
+        not_minimizable: HashSet::new(),
         unstored: 0,
     };
     engine.study()
@@ -114,7 +114,7 @@ pub(super) struct StudyEngine<'a> {
     pub(super) ways: Vec<Way>,
     /// Entries (stored findings) whose programs could not be run, or whose crash did not happen
     /// again, when they were to be minimized; this call of ddfuzz does not try them again.
-    pub(super) not_started: HashSet<EntryId>,
+    pub(super) not_minimizable: HashSet<EntryId>,
     /// Number of findings of this call that were not stored because the disk was full.
     pub(super) unstored: u64,
     pub(super) phase: Phase,
@@ -223,7 +223,7 @@ impl StudyEngine<'_> {
         if utility.invocations.is_empty() {
             let found = utility::invocations(environment, program);
             (utility.invocations, utility.interactive_only) = found.map_err(not_starting)?;
-            let channels = &self.settings.asked.channels;
+            let channels = &self.settings.request.channels;
             (utility.invocations).retain(|invocation| is_by(&invocation.name(), channels));
             if utility.invocations.is_empty() {
                 return Err(SkipReason::NoInvocation);

@@ -118,7 +118,7 @@ impl StudyEngine<'_> {
         let (mut waiting, mut cut_short) = (BTreeMap::new(), false);
         pool.run(shared.chunks(self.state().next(at)), work, |report| {
             let done = self.take_report(report, shared, &mut waiting, &mut cut_short, at);
-            shared.stop_condition.break_off(done.is_err());
+            shared.stop_condition.break_off_if(done.is_err());
             done
         })?;
         self.commit_rest(shared, waiting, at)
@@ -143,7 +143,7 @@ impl StudyEngine<'_> {
             Some(Err(error)) => {
                 // A utility that can no longer be run does not end the study.
                 self.skip_utility(at, &SkipReason::NotStarting(error.to_string()));
-                shared.stop_condition.break_off(true);
+                shared.stop_condition.break_off_if(true);
                 *cut_short = true;
             }
             None => {}
@@ -271,7 +271,7 @@ fn take_out_slow(chunk: &mut Chunk, hangs: &mut Hangs, stop: &AtomicBool) -> Vec
     for finding in std::mem::take(&mut chunk.findings) {
         let is_hang = match &finding.what {
             Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
-                hangs.is_real(&finding.input, crash, &chunk.subject, stop)
+                hangs.is_hang(&finding.input, crash, &chunk.subject, stop)
             }
             _ => Some(true),
         };
@@ -490,7 +490,11 @@ impl<'a> Worker<'a> {
                 chunk.findings.extend(what.map(|what| Finding {
                     run: first + chunk.runs,
                     name: input.to_string(),
-                    input: if what.is_new() { bytes } else { Vec::new() },
+                    input: if what.has_full_record() {
+                        bytes
+                    } else {
+                        Vec::new()
+                    },
                     what,
                 }));
                 chunk.runs += 1;
@@ -573,7 +577,7 @@ pub(super) enum Baseline {
     Waits,
     /// The program is killed by a signal such as SIGKILL when its input is empty, perhaps by itself
     /// together with its process group.
-    Kills,
+    IsKilled,
 }
 
 impl Baseline {
@@ -584,7 +588,7 @@ impl Baseline {
             Baseline::Ends => None,
             Baseline::Loops => Some("loops-on-empty-input"),
             Baseline::Waits => Some("waits-on-empty-input"),
-            Baseline::Kills => Some("kills-its-process-group"),
+            Baseline::IsKilled => Some("kills-its-process-group"),
         }
     }
 
@@ -621,7 +625,7 @@ pub(super) fn baseline(
         Ended::Timeout if run.cpu >= target.limits.cpu => Baseline::Loops,
         Ended::Timeout => Baseline::Waits,
         // At a terminal, a key such as ^C may kill the program.
-        ended if ended.is_killing() && !invocation.is_terminal() => Baseline::Kills,
+        ended if ended.is_killing() && !invocation.is_terminal() => Baseline::IsKilled,
         _ => Baseline::Ends,
     })
 }

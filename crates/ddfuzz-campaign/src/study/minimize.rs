@@ -69,7 +69,7 @@ impl StudyEngine<'_> {
             pending.retain(|id| {
                 !self.session.is_muted(id.major())
                     && !taken.contains(id)
-                    && !self.not_started.contains(id)
+                    && !self.not_minimizable.contains(id)
             });
             let Some(id) = pending.first().cloned() else {
                 break;
@@ -100,7 +100,7 @@ impl StudyEngine<'_> {
             let Some((entry, slip)) = next else {
                 return Ok(());
             };
-            if entry.crash.of.is_none() || self.not_started.contains(&entry.id) {
+            if entry.crash.of.is_none() || self.not_minimizable.contains(&entry.id) {
                 continue;
             }
             let filed = file_slip(self.session.store, &self.settings.minimizing, &entry, &slip);
@@ -142,7 +142,7 @@ impl StudyEngine<'_> {
     ) -> Result<Option<T>, CampaignError> {
         match result {
             Err(error) if is_of_target(&error) => {
-                if self.not_started.insert(id.clone()) && !self.session.stopped() {
+                if self.not_minimizable.insert(id.clone()) && !self.session.stopped() {
                     let major = id.major();
                     let text = format!("group {major} is not minimized: {error}");
                     self.session.screen.note(&text);
@@ -294,7 +294,7 @@ impl StudyEngine<'_> {
     /// yet.
     pub(super) fn replay_rest(&mut self) -> Result<(), CampaignError> {
         for id in self.not_replayed()? {
-            if !self.session.stopped() && !self.not_started.contains(&id) {
+            if !self.session.stopped() && !self.not_minimizable.contains(&id) {
                 self.replay(&id)?;
             }
         }

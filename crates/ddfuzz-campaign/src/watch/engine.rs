@@ -13,7 +13,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 
 use super::registry::ContentRegistry;
 use super::sources::{FileQueue, Sources};
-use super::{ExaminedInput, Producer, Producing, Task, Watching};
+use super::{ExaminedInput, Producer, Producing, Task, WatchSettings};
 use crate::{
     CampaignError, CampaignSession, Classified, DiskFullError, MinimizerReply, PauseGate, Phase,
     ProgramWatch, Progress, Screen, SessionSettings, SlippedInputs, Stored, Summary, Until, When,
@@ -59,7 +59,7 @@ enum EndReason {
 /// and its main loop.
 pub(super) struct WatchEngine<'a> {
     pub(super) session: CampaignSession<'a>,
-    settings: &'a Watching,
+    settings: &'a WatchSettings,
     producer: &'a mut dyn Producer,
     registry: ContentRegistry<'a>,
     build: ProgramWatch,
@@ -69,7 +69,7 @@ pub(super) struct WatchEngine<'a> {
     /// Number of searches for files since the watched fuzzer has ended.
     last_looks: u32,
     /// Why the watch examines no more files; `None` while it still examines files.
-    over: Option<EndReason>,
+    end_reason: Option<EndReason>,
     /// Results of examiner threads that must wait for the results of earlier tasks, by task number:
     /// results are committed (counted and stored) in the order of the tasks.
     early: BTreeMap<u64, ExaminedInput>,
@@ -88,7 +88,7 @@ impl<'a> WatchEngine<'a> {
     pub(super) fn begin(
         store: &'a Mutex<Store>,
         campaign: &str,
-        settings: &'a Watching,
+        settings: &'a WatchSettings,
         producer: &'a mut dyn Producer,
         screen: &'a mut dyn Screen,
         stop: &'a AtomicBool,
@@ -119,7 +119,7 @@ impl<'a> WatchEngine<'a> {
             minimize_queue: MinimizeQueue::default(),
             producing: Producing::Running,
             last_looks: 0,
-            over: None,
+            end_reason: None,
             early: BTreeMap::new(),
             watched: None,
             unsaved: true,
@@ -162,8 +162,8 @@ impl<'a> WatchEngine<'a> {
         if watched.is_ok() {
             self.note_left();
         }
-        if self.over.is_none() && self.session.disk_wait.is_given_up() {
-            self.over = Some(EndReason::Time);
+        if self.end_reason.is_none() && self.session.disk_wait.is_given_up() {
+            self.end_reason = Some(EndReason::Time);
         }
         let elapsed = self.session.elapsed();
         self.watched = Some(elapsed);
@@ -193,7 +193,7 @@ impl<'a> WatchEngine<'a> {
         replies: &Receiver<MinimizerReply>,
     ) -> Result<(), CampaignError> {
         self.watched = None;
-        while !self.session.stopped() && self.over.is_none() {
+        while !self.session.stopped() && self.end_reason.is_none() {
             self.producing = self.producer.poll()?;
             self.files.add(self.producer.dropped());
             self.search();
@@ -209,7 +209,9 @@ impl<'a> WatchEngine<'a> {
         }
         drop(task);
         // Inputs that were handed out before the time was over are still committed.
-        while !self.session.stopped() && self.over == Some(EndReason::Time) && self.files.open() > 0
+        while !self.session.stopped()
+            && self.end_reason == Some(EndReason::Time)
+            && self.files.open() > 0
         {
             self.receive_answers(answers)?;
             self.receive_replies(replies)?;
@@ -239,7 +241,7 @@ impl<'a> WatchEngine<'a> {
                 .screen
                 .note(&format!("warning: {path} is not run: it is being written"));
         }
-        self.over = Some(EndReason::Ended);
+        self.end_reason = Some(EndReason::Ended);
     }
 
     /// Returns true if all files found so far are examined and their results are counted and
@@ -293,7 +295,7 @@ impl<'a> WatchEngine<'a> {
             self.early.insert(received.task.at, received);
             answer = answers.try_recv().ok();
         }
-        while !matches!(self.over, Some(EndReason::Until(_)))
+        while !matches!(self.end_reason, Some(EndReason::Until(_)))
             && let Some(at) = self.files.due(|at| self.early.contains_key(at))
             && let Some(answer) = self.early.remove(&at)
         {
@@ -401,7 +403,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     fn summary(&self, watched: Duration) -> Result<Summary, CampaignError> {
-        let ended = match self.over {
+        let ended = match self.end_reason {
             _ if self.session.interrupted() => (EndedBy::Interrupted, None),
             Some(EndReason::Until(until)) => (EndedBy::Until, Some(until)),
             // Without a reason, the deadline of the whole call was over.
@@ -426,17 +428,17 @@ impl WatchEngine<'_> {
     fn check_clock(&mut self) {
         self.end_if_reached(false);
         let is_over = |time| self.session.began.elapsed() >= time;
-        if self.over.is_none() && self.settings.time.is_some_and(is_over) {
-            self.over = Some(EndReason::Time);
+        if self.end_reason.is_none() && self.settings.time.is_some_and(is_over) {
+            self.end_reason = Some(EndReason::Time);
         }
-        if self.over.is_none() && self.build.has_changed() {
-            self.over = Some(EndReason::Rebuilt);
+        if self.end_reason.is_none() && self.build.has_changed() {
+            self.end_reason = Some(EndReason::Rebuilt);
         }
     }
 
     fn end_if_reached(&mut self, of_runs: bool) {
         let reached = self.session.reached(of_runs, self.session.elapsed());
-        self.over = self.over.or(reached.map(EndReason::Until));
+        self.end_reason = self.end_reason.or(reached.map(EndReason::Until));
     }
 
     /// Returns true if the watch has to start again because the program was rebuilt. Either the
@@ -445,20 +447,20 @@ impl WatchEngine<'_> {
     /// Returns false in all other cases, and if the user has stopped the call.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
-            Ok(()) => self.over == Some(EndReason::Ended),
+            Ok(()) => self.end_reason == Some(EndReason::Ended),
             Err(error) => is_of_target(error),
         };
         if !self.session.stopped() && starts_again && self.build.is_another() {
-            self.over = Some(EndReason::Rebuilt);
+            self.end_reason = Some(EndReason::Rebuilt);
         }
-        !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
+        !self.session.stopped() && self.end_reason == Some(EndReason::Rebuilt)
     }
 
     /// Switches to the present build of the program. If it differs from the last build, checks all
     /// groups with it. Empties the queues of files and of minimizations: later searches list all
     /// files again, and files that were not run with this build are run.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
-        self.over = None;
+        self.end_reason = None;
         self.session
             .take_build(&mut self.build, &mut self.registry.campaign)?;
         if self.session.stopped() {
@@ -482,9 +484,9 @@ struct MinimizeQueue {
     queue: VecDeque<EntryId>,
     /// The entry (stored finding) that the minimizing thread works on; `None` if the thread is
     /// idle.
-    ordered: Option<EntryId>,
+    being_minimized: Option<EntryId>,
     /// All entries (stored findings) that were queued for minimization in this call of ddfuzz.
-    taken: HashSet<EntryId>,
+    queued: HashSet<EntryId>,
     /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
     /// Number of entries (stored findings) whose minimization has ended since the watch ended.
@@ -499,7 +501,7 @@ struct MinimizeQueue {
 
 impl MinimizeQueue {
     fn enqueue(&mut self, id: EntryId) {
-        if self.taken.insert(id.clone()) {
+        if self.queued.insert(id.clone()) {
             self.queue.push_back(id);
         }
     }
@@ -507,7 +509,7 @@ impl MinimizeQueue {
     /// Returns the number of entries (stored findings) whose minimization has not ended: those in
     /// the queue, and the one being minimized.
     fn waiting(&self) -> u64 {
-        self.queue.len() as u64 + u64::from(self.ordered.is_some())
+        self.queue.len() as u64 + u64::from(self.being_minimized.is_some())
     }
 }
 
@@ -545,14 +547,14 @@ impl WatchEngine<'_> {
     /// queues the most urgent entry of all groups, including hangs, memory blow-ups, and groups
     /// found only during minimizations.
     fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
-        if self.minimize_queue.ordered.is_some() || self.session.stopped() {
+        if self.minimize_queue.being_minimized.is_some() || self.session.stopped() {
             return Ok(());
         }
         if self.minimize_queue.queue.is_empty() && idle && !self.minimize_queue.exhausted {
             self.enqueue_rest()?;
         }
         if let Some(id) = self.minimize_queue.queue.pop_front() {
-            self.minimize_queue.ordered = Some(id.clone());
+            self.minimize_queue.being_minimized = Some(id.clone());
             // The receiver is gone only if the thread has panicked, which its silence will say.
             let _ = order.send(id);
         }
@@ -567,7 +569,7 @@ impl WatchEngine<'_> {
         loop {
             let pending = self.registry.campaign.pending(minimizing.variants, true)?;
             let fresh =
-                |id: &EntryId| !self.minimize_queue.taken.contains(id) && self.is_minimized(id);
+                |id: &EntryId| !self.minimize_queue.queued.contains(id) && self.is_minimized(id);
             if let Some(id) = pending.into_iter().find(fresh) {
                 self.minimize_queue.enqueue(id);
                 return Ok(());
@@ -602,7 +604,7 @@ impl WatchEngine<'_> {
             if self.settings.when != When::Off {
                 self.order_next(order, true)?;
             }
-            if self.minimize_queue.ordered.is_none() {
+            if self.minimize_queue.being_minimized.is_none() {
                 return Ok(());
             }
             match replies.recv_timeout(MINIMIZER_TICK) {
@@ -616,7 +618,7 @@ impl WatchEngine<'_> {
     /// Waits until the minimizing thread is free; ignores the error of its present minimization,
     /// since the program was rebuilt.
     fn wait_for_minimizer(&mut self, replies: &Receiver<MinimizerReply>) {
-        while self.minimize_queue.ordered.is_some() {
+        while self.minimize_queue.being_minimized.is_some() {
             match replies.recv_timeout(MINIMIZER_TICK) {
                 Ok(reply) => drop(self.receive_reply(reply)),
                 Err(RecvTimeoutError::Timeout) => self.session.screen.progress(&self.progress()),
@@ -626,7 +628,7 @@ impl WatchEngine<'_> {
     }
 
     fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
-        self.minimize_queue.ordered = None;
+        self.minimize_queue.being_minimized = None;
         self.minimize_queue.spent += spent;
         self.minimize_queue.done += 1;
         self.minimize_queue.exhausted = false;

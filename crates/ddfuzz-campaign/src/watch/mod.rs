@@ -1,9 +1,9 @@
 //! Watches what another fuzzer drops: runs, classifies and stores every crash file, and minimizes
 //! each new group meanwhile.
 //!
-//! A [`Producer`] is the fuzzer that drops files into [`Watching::sources`]. A file is identified
-//! by its content, and the journal of triage records which contents were run, so that no call runs
-//! a content twice.
+//! A [`Producer`] is the fuzzer that drops files into [`WatchSettings::sources`]. A file is
+//! identified by its content, and the journal of triage records which contents were run, so that no
+//! call runs a content twice.
 //!
 //! `engine.rs` finds files, hands them out and commits the results; the examiner threads, which run
 //! the inputs, are in this file. A [`TaskPool`](ddfuzz_model::pool::TaskPool) is not used, since
@@ -50,7 +50,7 @@ use engine::{Channels, WatchEngine};
 pub fn watch(
     store: &Mutex<Store>,
     campaign: &str,
-    settings: &Watching,
+    settings: &WatchSettings,
     producer: &mut dyn Producer,
     screen: &mut dyn Screen,
     stop: &AtomicBool,
@@ -70,7 +70,7 @@ pub fn watch(
 /// the program was rebuilt and the watch has to start again.
 fn watch_build(
     engine: &mut WatchEngine<'_>,
-    settings: &Watching,
+    settings: &WatchSettings,
     stop: &AtomicBool,
 ) -> Result<Option<Summary>, CampaignError> {
     let jobs = settings.jobs.max(1);
@@ -123,7 +123,7 @@ struct ExaminedInput {
 
 /// An examiner thread of a watch: runs the inputs of tasks on its own instance of the target.
 struct InputExaminer<'a> {
-    settings: &'a Watching,
+    settings: &'a WatchSettings,
     stop: &'a AtomicBool,
     /// Major and minor keys (coarse and fine hashes) of crashes that need no full record: this
     /// thread has reported a full record with these keys, or such a crash was known when the thread
@@ -195,7 +195,7 @@ impl InputExaminer<'_> {
 /// The settings of one call of ddfuzz for a watch, which examines the files that another fuzzer
 /// drops.
 #[derive(Clone, Debug)]
-pub struct Watching {
+pub struct WatchSettings {
     /// Files and directories in which inputs are searched for: output directories of fuzzers that
     /// `store::foreign` knows, or directories of plain files. A path that does not exist yet is
     /// waited for.
@@ -246,7 +246,7 @@ pub trait Producer {
     fn poll(&mut self) -> Result<Producing, CampaignError>;
 
     /// Returns files that the watched fuzzer has dropped since the last call and that are in none
-    /// of the [sources](Watching::sources).
+    /// of the [sources](WatchSettings::sources).
     fn dropped(&mut self) -> Vec<PathBuf> {
         Vec::new()
     }

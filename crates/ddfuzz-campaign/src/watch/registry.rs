@@ -97,10 +97,10 @@ impl<'a> ContentRegistry<'a> {
     /// Forgets the crashes of groups that do not fail any more with the present build. The next
     /// crash in such a group is then examined in full and stored.
     pub(super) fn forget_gone(&mut self) -> Result<(), StoreError> {
-        let finders = self.campaign.finders()?;
+        let failures = self.campaign.failures()?;
         self.crashes
-            .retain(|_, known| !finders.is_gone(known.kind, &known.major.short()));
-        let is_gone = |major: &Key| finders.is_gone(Kind::Crash, &major.short());
+            .retain(|_, known| !failures.is_gone(known.kind, &known.major.short()));
+        let is_gone = |major: &Key| failures.is_gone(Kind::Crash, &major.short());
         self.least.retain(|major, _| !is_gone(major));
         Ok(())
     }
@@ -216,7 +216,7 @@ impl<'a> ContentRegistry<'a> {
     /// Writes the script that reproduces the crash of a stored finding into the directory of its
     /// entry.
     pub(super) fn write_script(&mut self, stored: &Stored) -> Result<(), StoreError> {
-        let target = self.target.by_main();
+        let target = self.target.with_main_arguments();
         lock(self.store)
             .write_reproduce(&stored.id, &target)
             .map(drop)

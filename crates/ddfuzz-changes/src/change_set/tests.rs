@@ -75,6 +75,6 @@ fn a_file_that_becomes_a_directory_is_one_change_with_its_files() {
         made("c"),
     ];
     let set = ChangeSet::new(files);
-    let sizes: Vec<usize> = set.units.iter().map(Vec::len).collect();
+    let sizes: Vec<usize> = set.changes.iter().map(Vec::len).collect();
     assert_eq!(sizes, [3, 1, 2]);
 }

@@ -129,7 +129,7 @@ impl<'a> Candidates<'a> {
                 content: ContentHash::from_bytes(*id.blake3()),
                 size: id.size(),
                 ended: ended.copied().unwrap_or(Ended::Exit(0)),
-                again: true,
+                passed_before: true,
             });
             return Ok(false);
         }
@@ -166,7 +166,7 @@ impl CandidateSource for Candidates<'_> {
         Ok(seen.time)
     }
 
-    fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
+    fn rerun(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
         let numbers = items.iter().map(|item| self.healthy[*item]);
         let (recovered, others): (Vec<usize>, Vec<usize>) =
             numbers.partition(|number| self.recovered.contains_key(number));
@@ -200,7 +200,7 @@ impl CandidateSource for Candidates<'_> {
         Ok(all)
     }
 
-    fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
+    fn run_alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
         if self.contents.freshness == Freshness::Fresh {
             return Ok(None);
         }
@@ -215,7 +215,7 @@ impl CandidateSource for Candidates<'_> {
         found.ok_or(CleanError::Interrupted)
     }
 
-    fn twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError> {
+    fn run_twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError> {
         if self.contents.freshness == Freshness::Fresh {
             return Ok(None);
         }

@@ -45,12 +45,12 @@ pub(super) trait CandidateSource {
 
     /// Runs the inputs `items` again, and returns the features of each over all runs, including the
     /// first.
-    fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError>;
+    fn rerun(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError>;
 
     /// Runs each of the inputs `items` several times, each time in a separate process, and returns
     /// for each input the features that every run reached; `None` if all runs have separate
     /// processes anyway.
-    fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
+    fn run_alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
 
     /// Runs each of the inputs `items` once, in processes that many inputs share. Returns the
     /// features of each run, with `None` for a run that failed.
@@ -59,7 +59,7 @@ pub(super) trait CandidateSource {
     /// Runs each of the inputs `items` twice in succession in one process. Returns the features of
     /// each second run, with `None` for a run that failed; `None` in place of the list if each run
     /// has a separate process anyway.
-    fn twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError>;
+    fn run_twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError>;
 
     /// Returns true if the user wants inputs to be run more than once, so that flaky features are
     /// found.
@@ -100,7 +100,7 @@ pub(super) struct Choice {
     pub sometimes: BTreeMap<usize, u64>,
     /// For each input that was run again, kept or not, by its number: the features and CPU times of
     /// its runs.
-    pub again: BTreeMap<usize, Reruns>,
+    pub reruns: BTreeMap<usize, Reruns>,
     /// The stable features: those that at least one input reaches in every run.
     pub universe: Features,
     /// Features that any run of any input of the corpus reached.
@@ -183,7 +183,7 @@ pub(super) fn choose(
             seen: chooser.seen,
             once_per_process: chooser.once.and(&universe),
             times: chooser.times,
-            again: chooser.again,
+            reruns: chooser.reruns,
             cover,
             universe,
         }));
@@ -192,7 +192,7 @@ pub(super) fn choose(
 
 struct Chooser<'a> {
     source: &'a mut dyn CandidateSource,
-    again: BTreeMap<usize, Reruns>,
+    reruns: BTreeMap<usize, Reruns>,
     /// Numbers of the inputs that were already run in separate processes, which is done only once.
     alone: BTreeSet<usize>,
     /// Numbers of the inputs that were already run twice in succession, which is done only once.
@@ -225,7 +225,7 @@ impl<'a> Chooser<'a> {
         }
         let mut chooser = Chooser {
             source,
-            again: BTreeMap::new(),
+            reruns: BTreeMap::new(),
             alone: BTreeSet::new(),
             twice: BTreeSet::new(),
             once: Features::default(),
@@ -256,7 +256,7 @@ impl<'a> Chooser<'a> {
             let universe = self.universe();
             let cover = cover(self, &universe, covered, effort).map_err(CleanError::journal)?;
             let fresh: Vec<usize> = (cover.chosen.iter().copied())
-                .filter(|item| !self.again.contains_key(item))
+                .filter(|item| !self.reruns.contains_key(item))
                 .collect();
             if fresh.is_empty() {
                 return Ok((cover, universe));
@@ -286,7 +286,7 @@ impl<'a> Chooser<'a> {
     }
 
     fn run_again(&mut self, items: &[usize]) -> Result<(), CleanError> {
-        let answers = self.source.again(items)?;
+        let answers = self.source.rerun(items)?;
         let mut first = Vec::new();
         for (item, again) in items.iter().zip(answers) {
             (self.source.first(*item, &mut first)).map_err(CleanError::journal)?;
@@ -297,7 +297,7 @@ impl<'a> Chooser<'a> {
             if !self.seen.has_all(&ever) {
                 self.seen = self.seen.or(&ever);
             }
-            self.again.insert(*item, again);
+            self.reruns.insert(*item, again);
         }
         Ok(())
     }
@@ -335,10 +335,10 @@ impl<'a> Chooser<'a> {
                 items.push(*item);
             }
         }
-        let new = items.iter().filter(|item| !self.again.contains_key(item));
+        let new = items.iter().filter(|item| !self.reruns.contains_key(item));
         let new: Vec<usize> = new.copied().collect();
         self.run_again(&new)?;
-        let Some(alone) = self.source.alone(&items)? else {
+        let Some(alone) = self.source.run_alone(&items)? else {
             return Ok(0);
         };
         self.alone.extend(&items);
@@ -353,7 +353,7 @@ impl<'a> Chooser<'a> {
     /// counts them as its stable features. Does nothing if the input was not run again, or has
     /// failed.
     fn take_alone(&mut self, item: usize, features: &Features) {
-        let Some(again) = self.again.get_mut(&item) else {
+        let Some(again) = self.reruns.get_mut(&item) else {
             return;
         };
         // An input that fails in some run counts for no feature.
@@ -397,12 +397,12 @@ impl<'a> Chooser<'a> {
         let private = || chosen.iter().copied().zip(private);
         let new = private().filter(|(item, own)| !own.is_empty() && !self.twice.contains(item));
         let new: Vec<usize> = new.map(|(item, _)| item).collect();
-        let Some(second) = self.source.twice(&new)? else {
+        let Some(second) = self.source.run_twice(&new)? else {
             return Ok(false);
         };
         for (item, second) in new.into_iter().zip(second) {
             self.twice.insert(item);
-            if let (Some(again), Some(second)) = (self.again.get(&item), second) {
+            if let (Some(again), Some(second)) = (self.reruns.get(&item), second) {
                 self.once = self.once.or(&again.steady.less(&second));
             }
         }
@@ -428,7 +428,7 @@ impl<'a> Chooser<'a> {
         let first: Vec<usize> = (first.filter(|(_, found)| reaches(found)))
             .map(|(item, _)| *item)
             .collect();
-        let alone = self.source.alone(&first)?.unwrap_or_default();
+        let alone = self.source.run_alone(&first)?.unwrap_or_default();
         let mut is_found = false;
         for (item, alone) in first.into_iter().zip(alone) {
             let new = alone.and(&wanted);
@@ -444,7 +444,7 @@ impl<'a> Chooser<'a> {
         let mut holders = vec![Vec::new(); features.len()];
         let mut first = Vec::new();
         for item in 0..self.source.len() {
-            match self.again.get(&item) {
+            match self.reruns.get(&item) {
                 Some(again) => first = again.ever().as_slice().to_vec(),
                 None => {
                     let read = self.source.first(item, &mut first);
@@ -477,7 +477,9 @@ impl<'a> Chooser<'a> {
             if known.len() >= LEAST && is_enough(rates) {
                 continue;
             }
-            let new = holders.iter().filter(|item| !self.again.contains_key(item));
+            let new = holders
+                .iter()
+                .filter(|item| !self.reruns.contains_key(item));
             items.extend(new.take(MOST.saturating_sub(known.len())));
         }
         let items: Vec<usize> = items.into_iter().collect();
@@ -492,7 +494,7 @@ impl<'a> Chooser<'a> {
     /// comes from the few reruns of the input, corrected towards the rate of all these inputs.
     fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {
         let mut known = vec![Vec::new(); features.len()];
-        for (item, again) in &self.again {
+        for (item, again) in &self.reruns {
             for (feature, hits) in &again.sometimes {
                 if let Ok(at) = features.as_slice().binary_search(feature) {
                     known[at].push((*item, f64::from(*hits), f64::from(again.runs)));
@@ -555,14 +557,14 @@ impl Sets for Chooser<'_> {
     }
 
     fn slowness(&self, item: usize) -> Slowness {
-        let again = self.again.get(&item);
+        let again = self.reruns.get(&item);
         again.map_or(Slowness::default(), |again| {
             Slowness::of(again.time / self.slowdown)
         })
     }
 
     fn features(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<()> {
-        match self.again.get(&item) {
+        match self.reruns.get(&item) {
             Some(again) => {
                 into.clear();
                 into.extend_from_slice(again.steady.as_slice());

@@ -50,7 +50,7 @@ impl Engine<'_> {
         healthy.sort_unstable();
         for number in &healthy {
             totals.spread.sizes_before.add(contents.id(*number).size());
-            let time = contents.seen(*number)?.time;
+            let time = contents.first_run(*number)?.time;
             totals.spread.times_before.add(micros(time));
         }
         let chosen = match self.cleaning.subset {
@@ -89,7 +89,7 @@ impl Engine<'_> {
         let mut classes = Classes::default();
         let sorted = self.classify(contents, healthy, &mut classes, screen)?;
         for number in sorted.gone {
-            totals.gone(&contents.path(number)?, contents.id(number).size());
+            totals.count_gone(&contents.path(number)?, contents.id(number).size());
         }
         self.file(&sorted.failing, screen, totals)?;
         self.say_what_counts(&classes, screen);
@@ -147,7 +147,7 @@ impl Engine<'_> {
                         content: subject.content,
                         size: subject.size,
                         ended: behaviour.ended,
-                        again: true,
+                        passed_before: true,
                     })
                 }
                 Measured::Behaves(behaviour) => {

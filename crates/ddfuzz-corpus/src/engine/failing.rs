@@ -42,8 +42,8 @@ impl Engine<'_> {
                 path: contents.path(number)?,
                 content: ContentHash::from_bytes(*id.blake3()),
                 size: id.size(),
-                ended: contents.seen(number)?.ended,
-                again: false,
+                ended: contents.first_run(number)?.ended,
+                passed_before: false,
             });
             numbers.push(number);
         }
@@ -75,7 +75,7 @@ impl Engine<'_> {
         let inputs = failing.len() as u64;
         screen.progress(&CleanPhase::Filing { inputs });
         let filed = self.quarantine(failing, groups, screen)?;
-        totals.filed(failing, &filed);
+        totals.count_filed(failing, &filed);
         totals.unstored += self.unstored(&filed)?;
         Ok(filed.well)
     }
@@ -87,7 +87,7 @@ impl Engine<'_> {
         let groups = self.group_entries()?;
         let entries = groups.iter().flat_map(|group| &group.entries);
         let stored: HashSet<&str> = entries.map(|entry| entry.id.hash()).collect();
-        let hashes = filed.held.iter().map(|(content, ..)| content.short());
+        let hashes = filed.stored.iter().map(|(content, ..)| content.short());
         let missing = hashes.filter(|hash| !stored.contains(&*hash.to_string()));
         Ok(missing.count() as u64)
     }

@@ -72,7 +72,7 @@ pub fn clean(
     let root = lock(store).reader().root().to_owned();
     // The groups are not checked with it.
     let build = program_hash(&cleaning.filed_for.program)?;
-    lock(store).runs_build(&build.to_string());
+    lock(store).set_running_build(&build.to_string());
     let runners = Runners::with(started);
     let mut engine = Engine {
         store,
@@ -222,7 +222,7 @@ impl Engine<'_> {
 /// Prints a warning for each unlisted directory of the corpus that is stored as an example, and one
 /// with the number of the others.
 fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
-    let unlisted = &contents.tally.listing.unread;
+    let unlisted = &contents.file_counts.listing.unread;
     for (path, why) in unlisted.examples() {
         let path = printable(&path.to_string_lossy());
         screen.note(&format!("warning: the files in {path} are not read: {why}"));
@@ -257,7 +257,7 @@ const NO_BLOCKS: NotCovered = "no run reaches any of the program's own code behi
 fn check_blocks(contents: &Contents) -> Result<(), CleanError> {
     let (mut has_exited, mut has_blocks) = (false, false);
     for number in 0..contents.len() {
-        let seen = contents.seen(number)?;
+        let seen = contents.first_run(number)?;
         if seen.ended.is_exit() {
             let features = seen.features.ok_or(CleanError::LacksCoverage(DIFFERS))?;
             has_exited = true;

@@ -128,7 +128,7 @@ impl Engine<'_> {
             Err(why) => return Ok(Some(Err(why))),
             Ok(told) => told,
         };
-        let Some(steps) = steps(&told, &inputs, unsure.len()) else {
+        let Some(steps) = depth_features(&told, &inputs, unsure.len()) else {
             return Ok(None);
         };
         let (mut covered, mut all) = (HashSet::new(), BTreeMap::<u64, usize>::new());
@@ -244,7 +244,11 @@ struct DepthInput {
 /// libFuzzer has reported. The first and the last `unsure` inputs have an unsure depth. Returns
 /// `None` for all if, for any other input, the reported features do not fit those that ddfuzz has
 /// counted.
-fn steps(told: &[Vec<u64>], inputs: &[DepthInput], unsure: usize) -> Option<Vec<Option<u64>>> {
+fn depth_features(
+    told: &[Vec<u64>],
+    inputs: &[DepthInput],
+    unsure: usize,
+) -> Option<Vec<Option<u64>>> {
     let sure = unsure..inputs.len() - unsure;
     if sure.is_empty() || told.len() != inputs.len() {
         return None;
@@ -326,9 +330,9 @@ mod tests {
         let inputs = [(2, true), (1, true), (0, true), (2, false)];
         let inputs = inputs.map(|(features, is_deep)| input(0, features, is_deep));
         let found = Some(vec![Some(80), Some(82), Some(80), None]);
-        assert_eq!(steps(&told, &inputs, 0), found);
-        assert_eq!(steps(&told[..3], &inputs, 0), None);
-        assert_eq!(steps(&[], &[], 0), None);
+        assert_eq!(depth_features(&told, &inputs, 0), found);
+        assert_eq!(depth_features(&told[..3], &inputs, 0), None);
+        assert_eq!(depth_features(&[], &[], 0), None);
     }
 
     #[test]
@@ -336,7 +340,7 @@ mod tests {
         let told = [vec![1, 9, 80], vec![1, 11, 82]];
         let by = |first, second| {
             let inputs = [input(0, first, true), input(1, second, true)];
-            steps(&told, &inputs, 0)
+            depth_features(&told, &inputs, 0)
         };
         assert_eq!(by(2, 2), Some(vec![Some(80), Some(82)]));
         assert_eq!(by(3, 2), None);
@@ -344,7 +348,7 @@ mod tests {
         // It has told of the depth of one run as of a counter of another.
         let told = [vec![1, 9, 80], vec![80, 82, 90]];
         let inputs = [input(0, 2, true), input(1, 2, true)];
-        assert_eq!(steps(&told, &inputs, 0), None);
+        assert_eq!(depth_features(&told, &inputs, 0), None);
     }
 
     #[test]
@@ -352,8 +356,8 @@ mod tests {
         let inputs = [input(7, 5, true), input(0, 2, true), input(7, 5, true)];
         let told = [vec![1, 9, 30, 85], vec![1, 9, 80], vec![1, 81]];
         let found = Some(vec![Some(85), Some(80), Some(81)]);
-        assert_eq!(steps(&told, &inputs, 1), found);
+        assert_eq!(depth_features(&told, &inputs, 1), found);
         let told = [vec![7], vec![1, 9, 80], vec![1, 82]];
-        assert_eq!(steps(&told, &inputs, 1), None);
+        assert_eq!(depth_features(&told, &inputs, 1), None);
     }
 }

@@ -100,9 +100,9 @@ impl Engine<'_> {
     }
 
     /// Sorts the kept files by size and hash, writes them into a new folder, which replaces the
-    /// folder of the last cleanup, and returns their paths. Does nothing but return the paths if this
-    /// cleanup has written all of them. Fails with [`CleanError::Occupied`] if the folder has files
-    /// that no cleanup wrote.
+    /// folder of the last cleanup, and returns their paths. Does nothing but return the paths if
+    /// this cleanup has written all of them. Fails with [`CleanError::Occupied`] if the folder has
+    /// files that no cleanup wrote.
     pub(super) fn write(&self, kept: &mut KeptSet) -> Result<Vec<PathBuf>, CleanError> {
         let written: Option<Vec<PathBuf>> =
             kept.files.iter().map(|file| file.written.clone()).collect();
@@ -159,7 +159,7 @@ impl Engine<'_> {
     /// it removed; and the number of bytes that trimming removed. `chosen` and `after` are the
     /// number and size of the kept files before and after trimming.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
-        let left = totals.left();
+        let left = totals.remaining();
         let mut steps = totals.steps();
         steps.push(Step {
             step: match self.cleaning.onto {
@@ -399,27 +399,32 @@ impl CleanTotals {
     pub fn begin(&mut self, contents: &Contents) {
         self.runs_of(contents);
         self.known = contents.progress.reused;
-        let tally = &contents.tally;
+        let counts = &contents.file_counts;
         // A file that vanished between listing and reading counts as part of the corpus, and so
         // does a directory that could not be listed, as one file: a step below subtracts both
         // again.
-        let unlisted = tally.listing.unread.amount();
-        self.before = tally.before + tally.vanished.amount() + unlisted;
-        self.duplicates = tally.duplicates;
-        self.oversized = tally.oversized.amount();
-        self.unreadable = tally.unread.amount() + tally.vanished.amount() + unlisted;
-        let unlisted = &tally.listing.unread;
-        for aside in [unlisted, &tally.oversized, &tally.unread, &tally.vanished] {
+        let unlisted = counts.listing.unread.amount();
+        self.before = counts.before + counts.vanished.amount() + unlisted;
+        self.duplicates = counts.duplicates;
+        self.oversized = counts.oversized.amount();
+        self.unreadable = counts.unread.amount() + counts.vanished.amount() + unlisted;
+        let unlisted = &counts.listing.unread;
+        for aside in [
+            unlisted,
+            &counts.oversized,
+            &counts.unread,
+            &counts.vanished,
+        ] {
             let room = NAMED.saturating_sub(self.unread.len());
             self.unread.extend(examples(aside).take(room));
         }
-        let passed_over = &tally.listing.passed_over;
+        let passed_over = &counts.listing.passed_over;
         self.not_inputs = passed_over.amount().files;
         self.not_input_files = examples(passed_over).collect();
     }
 
     /// Counts as unreadable a file of the corpus that was removed or changed during the cleanup.
-    pub fn gone(&mut self, path: &std::path::Path, bytes: u64) {
+    pub fn count_gone(&mut self, path: &std::path::Path, bytes: u64) {
         self.unreadable.add(bytes);
         if self.unread.len() < NAMED {
             self.unread.push(UnreadFile {
@@ -442,12 +447,12 @@ impl CleanTotals {
     /// Adds to the result the failing inputs that were stored in crash groups (`filed`): counts
     /// them by kind, and lists their groups with their numbers of inputs. Inputs of `failing` whose
     /// files were removed or changed meanwhile count as unreadable.
-    pub fn filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
+    pub fn count_filed(&mut self, failing: &[FailingInput], filed: &Quarantine) {
         for input in failing
             .iter()
             .filter(|input| filed.gone.contains(&input.content))
         {
-            self.gone(&input.path, input.size);
+            self.count_gone(&input.path, input.size);
         }
         self.crashes = self.crashes + filed.crashes;
         self.hangs = self.hangs + filed.hangs;
@@ -458,7 +463,7 @@ impl CleanTotals {
             let major = held.major.short();
             let count = held.amount.files;
             let class = held.class.to_string();
-            self.group(CleanGroup {
+            self.add_group(CleanGroup {
                 folder,
                 major,
                 class,
@@ -468,7 +473,7 @@ impl CleanTotals {
     }
 
     /// Adds a crash group to the result; if it is already counted, adds its number of inputs.
-    fn group(&mut self, new: CleanGroup) {
+    fn add_group(&mut self, new: CleanGroup) {
         match self.groups.iter_mut().find(|known| is_same(known, &new)) {
             Some(known) => known.count += new.count,
             None => self.groups.push(new),
@@ -483,8 +488,8 @@ impl CleanTotals {
 
     /// Adds a group of crashes that occurred only while files were trimmed, with the count 0,
     /// because no input of the corpus itself belongs to it.
-    pub fn slipped(&mut self, group: CleanGroup) {
-        self.group(CleanGroup { count: 0, ..group });
+    pub fn add_slipped(&mut self, group: CleanGroup) {
+        self.add_group(CleanGroup { count: 0, ..group });
     }
 
     /// Returns the steps of the cleanup that come before a subset of the inputs is chosen (such as
@@ -505,7 +510,7 @@ impl CleanTotals {
 
     /// Returns the number and bytes of files that remain when duplicate, unreadable, oversized and
     /// failing files are left out.
-    pub fn left(&self) -> Amount {
+    pub fn remaining(&self) -> Amount {
         let steps = self.steps().into_iter();
         steps.fold(self.before, |left, step| Amount {
             files: left.files.saturating_sub(step.files),

@@ -113,7 +113,7 @@ impl Engine<'_> {
         totals: &mut CleanTotals,
     ) -> Result<(), CleanError> {
         for number in &pool.gone {
-            totals.gone(
+            totals.count_gone(
                 &pool.contents.path(*number)?,
                 pool.contents.id(*number).size(),
             );
@@ -142,7 +142,7 @@ impl Engine<'_> {
             totals.spread.times_before.add(micros(*time));
         }
         for item in items {
-            let mut kept_file = self.keep(pool, item, choice.again.get(&item))?;
+            let mut kept_file = self.keep(pool, item, choice.reruns.get(&item))?;
             kept_file.only_here = only.get(&item).copied().unwrap_or(0);
             kept_file.whole = choice.sometimes.contains_key(&item);
             let of_once = private.get(&item).map(|own| own.and(once).len());
@@ -221,7 +221,7 @@ impl Engine<'_> {
             folder: &self.paths.trimmed(),
             wanted: &universe.less(&kept.covered),
             seen: &Arc::new(kept.seen.or(&kept.covered)),
-            steady: &|texts| self.steady(texts),
+            rerun: &|texts| self.rerun(texts),
             on_slip: &|text, slip, test| self.file_slip_of(text, slip, test),
             stop: self.stop,
         };
@@ -232,7 +232,7 @@ impl Engine<'_> {
 
     /// Runs each of the contents `texts` several times, as the settings say. Returns for each the
     /// features that every run reached (none if a run may have failed), and the shortest CPU time.
-    fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
+    fn rerun(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
         let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
             let whole = run_again(&self.settings(), &texts, round, &mut |number, seen| {
@@ -358,7 +358,7 @@ impl KeptFile {
     /// Creates the record of a kept file from the content with the number `number`, with the
     /// features and the CPU time of its first run, and the reason `why` it is kept.
     pub fn of(contents: &Contents, number: usize, why: &str) -> Result<KeptFile, CleanError> {
-        let (id, seen) = (contents.id(number), contents.seen(number)?);
+        let (id, seen) = (contents.id(number), contents.first_run(number)?);
         Ok(KeptFile {
             from: contents.path(number)?,
             content: id.to_string(),

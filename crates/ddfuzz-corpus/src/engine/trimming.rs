@@ -28,7 +28,7 @@ const ROUNDS: u32 = 8;
 
 /// A function that runs each of the given contents several times. It returns for each content the
 /// features that its runs reached, and its CPU time.
-pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
+pub(super) type Rerun<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
 /// A function that is called with a crash that a candidate has caused: with the content that was
 /// being trimmed, the crash, and the number of the candidate's test (`None` if a check of the log
 /// has crashed).
@@ -53,7 +53,7 @@ pub(super) struct TrimRounds<'a> {
     pub seen: &'a Arc<Features>,
     /// Callback that runs trimmed contents again, to verify that they still reach the features that
     /// they must keep.
-    pub steady: Steady<'a>,
+    pub rerun: Rerun<'a>,
     /// Called with each crash that a candidate caused, to store it.
     pub on_slip: OnSlip<'a>,
     /// Flag that turns true when the user stops the cleanup.
@@ -214,7 +214,7 @@ impl TrimRounds<'_> {
             kept_file.settled_for = Some(task.file.wanted.required);
         }
         let texts: Vec<&[u8]> = shorter.iter().map(|(_, _, bytes)| &bytes[..]).collect();
-        let measured = (self.steady)(&texts)?;
+        let measured = (self.rerun)(&texts)?;
         let mut changed = false;
         for ((task, trimmed, bytes), again) in shorter.into_iter().zip(measured) {
             let kept_file = &mut kept[task.at];
@@ -340,7 +340,7 @@ impl Engine<'_> {
             }
             for held in told {
                 names.extend(held.entries.iter().map(|entry| entry.id.hash().to_owned()));
-                totals.slipped(held.told);
+                totals.add_slipped(held.told);
             }
             rest = others;
         }
@@ -428,7 +428,7 @@ mod tests {
             folder: Path::new("trimmed"),
             wanted: &set(&[1, 2]),
             seen: &Arc::new(set(&[1, 2])),
-            steady: &|_| Ok(Vec::new()),
+            rerun: &|_| Ok(Vec::new()),
             on_slip: &|_, _, _| Ok(()),
             stop: &AtomicBool::new(false),
         };

@@ -271,7 +271,7 @@ impl JournalView {
     }
 
     /// Reads what the first run of a content did; `None` if the content was not run.
-    pub fn seen(&self, content: &ContentId) -> Result<Option<Observation>, FileError> {
+    pub fn first_run(&self, content: &ContentId) -> Result<Option<Observation>, FileError> {
         let Some(place) = self.places.get(content) else {
             return Ok(None);
         };

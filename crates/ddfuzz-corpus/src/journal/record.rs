@@ -18,7 +18,7 @@ const LONGEST: usize = 1 << 30;
 /// First byte of the body of a journal's first record, which identifies the target.
 pub(super) const IDENTITY: u8 = 1;
 /// First byte of the body of those journal records that describe a run.
-const SEEN: u8 = 2;
+const RUN_RECORD: u8 = 2;
 
 const SUSPICIOUS: u8 = 1;
 const ALONE: u8 = 2;
@@ -41,7 +41,7 @@ pub struct RecordHead {
 /// (`round`, 0 for the first), and the observation `seen`.
 pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Observation) {
     frame(bytes, |body| {
-        body.push(SEEN);
+        body.push(RUN_RECORD);
         body.extend_from_slice(content.blake3());
         push(body, content.size());
         push(body, round.into());
@@ -125,7 +125,7 @@ fn take_head(rest: &mut &[u8]) -> Option<(RecordHead, u8)> {
         round: round.try_into().ok()?,
         suspicious: bits & SUSPICIOUS != 0,
     };
-    (*kind == SEEN).then_some((head, *bits))
+    (*kind == RUN_RECORD).then_some((head, *bits))
 }
 
 /// Decodes the record of a run from the record's body. The reached features replace the content of

@@ -345,7 +345,7 @@ impl Contents {
     ) -> Result<Option<Vec<Repeated>>, MeasureError> {
         let mut all = Vec::with_capacity(numbers.len());
         for number in numbers {
-            let seen = self.seen(*number)?;
+            let seen = self.first_run(*number)?;
             let features = seen.features.unwrap_or_default();
             all.push(Repeated {
                 least: seen.time,

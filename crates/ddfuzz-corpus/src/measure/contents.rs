@@ -27,7 +27,7 @@ pub struct Contents {
     /// Journal positions of the records of reruns, by content and number of the rerun (from 1).
     pub(super) repeats: HashMap<(ContentId, u32), RecordPosition>,
     /// Counts of the corpus's files: duplicates, oversized, unreadable and vanished ones.
-    pub tally: FileCounts,
+    pub file_counts: FileCounts,
     /// Counts of the files read, the contents found, and the runs made while measuring.
     pub progress: MeasureProgress,
     /// What was found when the journal was opened: intact records, and damaged bytes that were cut
@@ -78,7 +78,7 @@ impl Contents {
     }
 
     /// Reads from the journal what the first run of the content with the index `number` did.
-    pub fn seen(&self, number: usize) -> Result<Observation, FileError> {
+    pub fn first_run(&self, number: usize) -> Result<Observation, FileError> {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
@@ -150,7 +150,7 @@ pub(super) struct ContentIndex {
     /// their files need not be read again for the runs.
     pub(super) held: ContentCache,
     pub(super) spool: PathSpool,
-    pub(super) tally: FileCounts,
+    pub(super) file_counts: FileCounts,
     pub(super) progress: MeasureProgress,
 }
 
@@ -171,7 +171,7 @@ impl ContentIndex {
             table: ContentTable::default(),
             held: ContentCache::default(),
             spool,
-            tally: FileCounts::default(),
+            file_counts: FileCounts::default(),
             progress: MeasureProgress::default(),
         }
     }
@@ -194,7 +194,7 @@ impl ContentIndex {
             self.progress.contents += 1;
             return Ok(());
         };
-        self.tally.duplicates.add(content.size());
+        self.file_counts.duplicates.add(content.size());
         // The file that stands for a content must not depend on the order of the directory.
         if path < self.spool.path(at).map_err(failed)? {
             entry.set_path(self.spool.keep(path).map_err(failed)?);
@@ -207,19 +207,19 @@ impl ContentIndex {
         let (aside, size) = match why {
             NotRead::Vanished => {
                 self.progress.files += 1;
-                self.tally.vanished.add(path, 0, || why.to_string());
+                self.file_counts.vanished.add(path, 0, || why.to_string());
                 return;
             }
-            NotRead::Oversized { size, .. } => (&mut self.tally.oversized, *size),
-            NotRead::Refused { size, .. } => (&mut self.tally.unread, *size),
-            NotRead::Changed => (&mut self.tally.unread, 0),
+            NotRead::Oversized { size, .. } => (&mut self.file_counts.oversized, *size),
+            NotRead::Refused { size, .. } => (&mut self.file_counts.unread, *size),
+            NotRead::Changed => (&mut self.file_counts.unread, 0),
         };
         aside.add(path, size, || why.to_string());
         self.count(size);
     }
 
     fn count(&mut self, size: u64) {
-        self.tally.before.add(size);
+        self.file_counts.before.add(size);
         self.progress.files += 1;
         self.progress.bytes += size;
     }
@@ -255,10 +255,10 @@ impl ContentIndex {
         let path = path.unwrap_or_default();
         self.progress.contents -= 1;
         if *why == NotRead::Vanished {
-            self.tally.before.remove(size);
-            self.tally.vanished.add(&path, 0, || why.to_string());
+            self.file_counts.before.remove(size);
+            self.file_counts.vanished.add(&path, 0, || why.to_string());
         } else {
-            self.tally.unread.add(&path, size, || why.to_string());
+            self.file_counts.unread.add(&path, size, || why.to_string());
         }
     }
 }

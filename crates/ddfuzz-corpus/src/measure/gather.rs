@@ -34,7 +34,7 @@ pub struct Gathered {
 ///
 /// # Errors
 /// When a root cannot be listed, or the target cannot be started. Unreadable files below the roots
-/// are in [`Contents::tally`].
+/// are in [`Contents::file_counts`].
 pub fn gather(
     roots: &[PathBuf],
     out: &Path,
@@ -43,7 +43,7 @@ pub fn gather(
 ) -> Result<Gathered, MeasureError> {
     let mut listing = Listing::new(roots, Some(out))?;
     let runner = Runners::take(settings)?;
-    let (places, freshness) = (runner.places(), runner.freshness());
+    let (places, freshness) = (runner.counter_count(), runner.freshness());
     let not_covered = runner.not_covered();
     Runners::give_back(settings, runner);
     let spool = PathSpool::create(out).map_err(FileError::at("make a file in", out))?;
@@ -70,7 +70,7 @@ pub fn gather(
     done?;
     let index = shared.index.into_inner();
     let mut index = index.unwrap_or_else(PoisonError::into_inner);
-    index.tally.listing = listing.into_report();
+    index.file_counts.listing = listing.into_report();
     Ok(Gathered {
         index,
         out: out.to_owned(),
@@ -93,7 +93,7 @@ impl Gathered {
 
     /// Returns the number of files that were not read because they are longer than the maximum.
     pub fn oversized(&self) -> u64 {
-        self.index.tally.oversized.amount().files
+        self.index.file_counts.oversized.amount().files
     }
 
     /// Runs once each content that is not in the journal of the output directory, and returns all
@@ -123,7 +123,7 @@ impl Gathered {
         let ContentIndex {
             table,
             spool,
-            tally,
+            file_counts,
             progress,
             ..
         } = index;
@@ -135,7 +135,7 @@ impl Gathered {
             journal,
             spool,
             repeats,
-            tally,
+            file_counts,
             progress,
             opened,
             places,

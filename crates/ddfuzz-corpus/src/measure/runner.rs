@@ -163,7 +163,7 @@ impl Runner {
             false => None,
         };
         Ok(Runner {
-            by_blocks: settings.cover_by_blocks(executor.places()),
+            by_blocks: settings.cover_by_blocks(executor.counter_count()),
             executor,
             not_covered,
             timeout: AdaptiveTimeout::new(*limits, settings.learn_limit),
@@ -175,8 +175,8 @@ impl Runner {
 
     /// Returns the number of instrumented places (edges) of the target; `None` if it reports no
     /// coverage.
-    pub(super) fn places(&self) -> Option<usize> {
-        self.executor.places()
+    pub(super) fn counter_count(&self) -> Option<usize> {
+        self.executor.counter_count()
     }
 
     /// Returns why runs of the target report no coverage; `None` if they report coverage, or the
@@ -215,7 +215,7 @@ impl Runner {
         let mut last = None;
         for (number, run) in runs.iter().enumerate() {
             let covered = told.next_if(|covered| covered.run == number);
-            let seen = self.seen(run, share, covered);
+            let seen = self.observation(run, share, covered);
             match number + 1 == runs.len() {
                 true => last = Some(seen),
                 false => each(number, seen),
@@ -236,7 +236,12 @@ impl Runner {
         Ok(runs.len())
     }
 
-    fn seen(&self, run: &Run, share: Duration, covered: Option<&RunCoverage>) -> Observation {
+    fn observation(
+        &self,
+        run: &Run,
+        share: Duration,
+        covered: Option<&RunCoverage>,
+    ) -> Observation {
         let counters = covered.map(|covered| &covered.counters[..]);
         let work = |counters: &[u8]| counters.iter().map(|count| u64::from(*count)).sum();
         Observation {
@@ -271,7 +276,7 @@ impl Runner {
         if hasty && run.ended != Ended::Timeout {
             self.timeout.was_hasty();
         }
-        let again = self.seen(&run, took, self.executor.covered().last());
+        let again = self.observation(&run, took, self.executor.covered().last());
         Ok(match limited {
             // Earlier runs may have used up the limit, or it was only the adaptive one.
             true => again,

@@ -196,7 +196,8 @@ impl CoverageOracle {
         let time = TimeLimit::from(target.limits).times(PROOF_TIME_FACTOR);
         patient.limits = time.within(target.limits);
         let mut fresh = start_covered(&patient, way)?;
-        if fresh.cover_blocks()?.is_err() || fresh.places().is_none_or(|places| places == 0) {
+        if fresh.cover_blocks()?.is_err() || fresh.counter_count().is_none_or(|places| places == 0)
+        {
             return Err(TrimError::NoCoverage { way });
         }
         let mut quick = start(target, Some(way), Freshness::Shared)?.executor;
@@ -237,8 +238,8 @@ impl CoverageOracle {
     }
 
     /// Returns the number of instrumented places (edges) of the target.
-    pub fn places(&self) -> usize {
-        self.fresh.places().unwrap_or_default()
+    pub fn counter_count(&self) -> usize {
+        self.fresh.counter_count().unwrap_or_default()
     }
 
     /// Finds out what a smaller candidate must fulfil to replace the file with the content `input`:
@@ -329,7 +330,7 @@ impl CoverageOracle {
     /// Returns the features that the content `text` reaches in each of `times` runs in fresh
     /// processes; known runs are not made again. `None` if a run does not meet the condition for
     /// candidates of the present file.
-    pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
+    pub fn rerun(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
         let known = self.known.met(text, times);
         if let Some(met) = known.filter(|met| met.exit == self.held.exit) {
             return Ok(Some(met.each_time.clone()));

@@ -72,7 +72,7 @@ impl Trimmer {
         on_slip: OnSlip<'_>,
         stop: &AtomicBool,
     ) -> Result<Trimmed, TrimError> {
-        let asked = asked(&file.input, &file.wanted, &self.trimming);
+        let asked = request_hash(&file.input, &file.wanted, &self.trimming);
         let made = std::fs::create_dir_all(&file.folder);
         made.map_err(FileError::at("make the folder", &file.folder))?;
         keep(&file.folder.join("original"), &file.input)?;
@@ -109,7 +109,7 @@ impl Trimmer {
             }
             minimized => minimized?,
         };
-        match self.oracle.steady(&minimized.text, STEADY)? {
+        match self.oracle.rerun(&minimized.text, STEADY)? {
             Some(features) => {
                 let trimmed = trimmed(file, &minimized, features);
                 Ok((minimized.text, trimmed))
@@ -191,7 +191,7 @@ impl Trimmer {
         let mut start = StartLine::new(&file.input, search, record, None, target.limits);
         start.build = program_hash(&target.program).ok();
         let build = self.trimming.build.as_deref();
-        start.coverage = Some(held.record(self.oracle.places(), build));
+        start.coverage = Some(held.record(self.oracle.counter_count(), build));
         start
     }
 
@@ -262,8 +262,8 @@ const NAME: &str = "trimmed.json";
 /// that belongs to the trimmed file.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// Hash of all that the result of trimming depends on, as computed by [`asked`]: file, required
-    /// features, target, search and budget.
+    /// Hash of all that the result of trimming depends on, as computed by [`request_hash`]: file,
+    /// required features, target, search and budget.
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,
@@ -274,7 +274,7 @@ struct TrimRecord {
 
 /// Hashes all that the result of trimming a file depends on: the file, its required features, the
 /// target, the search and the budget. `None` if it cannot be encoded.
-pub(super) fn asked(
+pub(super) fn request_hash(
     input: &[u8],
     wanted: &RequiredFeatures,
     trimming: &TrimSettings,

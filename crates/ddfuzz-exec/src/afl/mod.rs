@@ -128,7 +128,7 @@ impl Forkserver {
             let (offered, persistent) = (self.shared.is_some(), self.is_persistent());
             let stdin = self.input.stdin();
             let wanted = match AflServer::start(&self.launch, stdin, offered, persistent) {
-                Ok((mut server, handshake)) if self.coverage.fit(handshake.map_size) => {
+                Ok((mut server, handshake)) if self.coverage.set_used(handshake.map_size) => {
                     server.check_descent(&self.launch)?;
                     let entered = self.scratch.enter(server.scratch.take());
                     entered.map_err(|source| self.launch.directory_error(source))?;
@@ -307,7 +307,7 @@ impl Executor for Forkserver {
         self.freshness
     }
 
-    fn places(&self) -> Option<usize> {
+    fn counter_count(&self) -> Option<usize> {
         Some(self.coverage.used())
     }
 

@@ -48,7 +48,7 @@ impl Coverage {
     /// Sets how many bytes of the coverage map are used to `told`, the size that the program
     /// reports; `None` stands for 64 KiB. Returns false if the shared map is smaller than that;
     /// then all of it is used.
-    pub(super) fn fit(&mut self, told: Option<usize>) -> bool {
+    pub(super) fn set_used(&mut self, told: Option<usize>) -> bool {
         let wanted = told.unwrap_or(DEFAULT_SIZE);
         self.used = wanted.min(self.room());
         wanted <= self.room()
@@ -195,18 +195,18 @@ mod tests {
     #[test]
     fn the_map_is_as_long_as_the_program_tells() {
         let mut coverage = Coverage::create(None).unwrap();
-        assert!(coverage.fit(Some(24)));
+        assert!(coverage.set_used(Some(24)));
         assert_eq!(coverage.read(), [0; 24]);
-        assert!(coverage.fit(None));
+        assert!(coverage.set_used(None));
         assert_eq!(coverage.read().len(), 65_536);
     }
 
     #[test]
     fn a_map_without_room_grows_up_to_a_bound() {
         let mut coverage = Coverage::create(None).unwrap();
-        assert!(!coverage.fit(Some(FIRST + 1)));
+        assert!(!coverage.set_used(Some(FIRST + 1)));
         assert!(coverage.grow(Some(FIRST + 1)).unwrap());
-        assert!(coverage.fit(Some(FIRST + 1)));
+        assert!(coverage.set_used(Some(FIRST + 1)));
         assert!(!coverage.grow(Some(LARGEST + 1)).unwrap());
         assert!(coverage.grow(None).unwrap());
         assert!(!coverage.grow(None).unwrap());

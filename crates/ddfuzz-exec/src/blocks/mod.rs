@@ -89,7 +89,7 @@ enum Armed {
     All,
     /// It is unknown which blocks have breakpoints: runs, or a starting server, may have hit some,
     /// which removes them.
-    Some,
+    Unknown,
 }
 
 /// The code of a program in a memory file shared with its processes, with breakpoints by which runs
@@ -172,7 +172,7 @@ impl BlockCoverage {
             reached: vec![false; starts.len()],
             at_start: vec![false; starts.len()],
             starts,
-            armed: Armed::Some,
+            armed: Armed::Unknown,
             hit: Vec::new(),
             hits_at,
             pending: Vec::new(),
@@ -231,7 +231,7 @@ impl BlockCoverage {
     /// Records that another server has started, so that the next request sets all breakpoints
     /// again: before its fork point, the server may have hit some.
     pub(crate) fn server_started(&mut self) {
-        self.armed = Armed::Some;
+        self.armed = Armed::Unknown;
     }
 
     fn write_table(&self) -> io::Result<()> {
@@ -315,7 +315,7 @@ impl BlockCoverage {
             let code = match wanted {
                 Armed::Nothing => &segment.bytes,
                 Armed::Unreached => &segment.unreached,
-                Armed::All | Armed::Some => &segment.armed,
+                Armed::All | Armed::Unknown => &segment.armed,
             };
             self.file.write_all_at(code, segment.code)?;
         }
@@ -369,7 +369,7 @@ impl BlockCoverage {
         // A target can write nonsense here.
         match self.armed == Armed::All && known.len() == count {
             true => self.hit.extend(known.iter().map(|(_, block)| *block)),
-            false => self.armed = Armed::Some,
+            false => self.armed = Armed::Unknown,
         }
         Ok(known)
     }
@@ -442,7 +442,7 @@ impl BlockCoverage {
                 stack_depth: None,
             });
         }
-        if reporting == CoverageReporting::Novel && all_claimed && self.armed == Armed::Some {
+        if reporting == CoverageReporting::Novel && all_claimed && self.armed == Armed::Unknown {
             self.armed = Armed::Unreached; // each hit has taken its own breakpoint out
         }
         covered

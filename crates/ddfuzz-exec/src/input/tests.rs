@@ -59,7 +59,7 @@ fn a_named_input_is_unread_until_the_target_reads_it() {
         input.write(text).unwrap();
         input.forget_accesses();
         let tells = NamedFile::create(&path.with_extension("probe"), None).unwrap();
-        let tells = Accesses::Unasked.forget(&tells.writer, &tells.path) == Accesses::Told;
+        let tells = Accesses::Untried.forget(&tells.writer, &tells.path) == Accesses::Recorded;
         assert_eq!(input.is_unread(), tells);
         let opened = File::open(&path).unwrap();
         assert_eq!(input.is_unread(), tells, "opened, and not read");

@@ -78,13 +78,13 @@ pub trait Observer: Send {
 
     /// Returns which comparisons of the target are observed: those of library functions, of how
     /// many callbacks, and of how many instructions.
-    fn sources(&self) -> Sources;
+    fn sources(&self) -> ComparisonSources;
 }
 
 /// Which comparisons of a target are observed: those of library functions, callbacks and compare
 /// instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sources {
+pub struct ComparisonSources {
     /// True if library functions that compare bytes, and callbacks in libraries, are observed.
     pub functions: bool,
     /// Number of comparison callbacks (of `-fsanitize-coverage=trace-cmp`) in the program that are
@@ -94,10 +94,10 @@ pub struct Sources {
     pub instructions: usize,
 }
 
-impl Sources {
+impl ComparisonSources {
     /// Returns true if no comparison of the target can be observed.
     pub fn is_empty(&self) -> bool {
-        *self == Sources::default()
+        *self == ComparisonSources::default()
     }
 }
 
@@ -150,7 +150,7 @@ struct ComparisonObserver {
     /// The breakpoints to set in the program to observe comparisons; `None` if there are none, or
     /// the system has refused to trace.
     plan: Option<BreakpointPlan>,
-    sources: Sources,
+    sources: ComparisonSources,
 }
 
 impl ComparisonObserver {
@@ -186,7 +186,7 @@ impl ComparisonObserver {
             None => None,
         };
         Ok(ComparisonObserver {
-            sources: Sources {
+            sources: ComparisonSources {
                 functions: ring.is_some(),
                 callbacks: jumping.len() + listened,
                 instructions: traced - listened,
@@ -266,7 +266,7 @@ impl Observer for ComparisonObserver {
         }
     }
 
-    fn sources(&self) -> Sources {
+    fn sources(&self) -> ComparisonSources {
         self.sources
     }
 }
@@ -312,8 +312,8 @@ impl Observer for HarnessObserver {
         Ok((run, self.executor.compared()))
     }
 
-    fn sources(&self) -> Sources {
-        Sources {
+    fn sources(&self) -> ComparisonSources {
+        ComparisonSources {
             functions: true,
             callbacks: self.callbacks,
             instructions: 0,

@@ -364,14 +364,14 @@ impl Session {
         if let Some(activity) = files.and_then(|files| files.activity(self.pid)) {
             return activity;
         }
-        let (activity, threads) = self.seen();
+        let (activity, threads) = self.activity_and_threads();
         if activity != Activity::Sleep || threads < 2 {
             return activity;
         }
         // Threads may wake one another between two looks: all of them sleep only if none has run
         // since before the first look.
         let before = proc_tree::switches(self.server);
-        let (activity, _) = self.seen();
+        let (activity, _) = self.activity_and_threads();
         match activity {
             Activity::Sleep if proc_tree::switches(self.server) != before => Activity::Work,
             activity => activity,
@@ -381,7 +381,7 @@ impl Session {
     /// Looks once at the state of each thread of the session's processes. Returns whether any of
     /// them works, else whether any is traced or stopped, else that all sleep; and the number of
     /// threads.
-    fn seen(&self) -> (Activity, usize) {
+    fn activity_and_threads(&self) -> (Activity, usize) {
         let states = proc_tree::states_below(self.server);
         let mut activity = Activity::Sleep;
         for state in &states {

@@ -13,7 +13,7 @@ use ddfuzz_triage::Severity;
 const GAP: &str = "  ";
 
 /// Columns of tables of groups that are dropped, in this order, if the terminal is too narrow.
-pub(super) const SPARED: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
+pub(super) const DROPPABLE: [&str; 3] = ["WHY", "SEVERITY", "KIND"];
 
 /// Formats the groups of an output directory as a table of at most `width` characters (`None`: no
 /// limit).
@@ -39,7 +39,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     if groups.iter().all(|group| group.utility.is_none()) {
         remove_column("UTILITY", &mut header, &mut rows);
     }
-    render_columns(&header, rows, width, &SPARED)
+    render_columns(&header, rows, width, &DROPPABLE)
 }
 
 /// Formats the passes of a minimization as a table: for each pass the numbers of tests, of executed
@@ -65,7 +65,7 @@ pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> Stri
             rules.join(", "),
         ]
     });
-    render_columns(&header, rows.collect(), width, &SPARED)
+    render_columns(&header, rows.collect(), width, &DROPPABLE)
 }
 
 pub(super) fn or_dash(text: &Option<String>) -> String {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Serialize;
 
-use super::groups::{SPARED, or_dash, remove_column, render_columns, severity};
+use super::groups::{DROPPABLE, or_dash, remove_column, render_columns, severity};
 use super::json::{RunGroup, path_text};
 use super::{Trace, size};
 use crate::Kind;
@@ -203,7 +203,7 @@ pub fn triage_groups_table(groups: &[TriageGroup], width: Option<usize>) -> Stri
     if groups.iter().all(|group| group.news().is_empty()) {
         remove_column("NEWS", &mut header, &mut rows);
     }
-    render_columns(&header, rows, width, &SPARED)
+    render_columns(&header, rows, width, &DROPPABLE)
 }
 
 /// Formats the inputs of a triage as a table. Lines have at most `width` characters (`None`: no
@@ -220,7 +220,7 @@ pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
             input.file.to_string_lossy().into_owned(),
         ]
     });
-    render_columns(&header, rows.collect(), width, &SPARED)
+    render_columns(&header, rows.collect(), width, &DROPPABLE)
 }
 
 /// Formats a note on those groups of the triage for which only the class of the crash is known,

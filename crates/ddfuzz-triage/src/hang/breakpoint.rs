@@ -8,7 +8,7 @@
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
-use crate::hang::stack::Level;
+use crate::hang::stack::ActiveCall;
 use crate::registers::Registers;
 use crate::unwind::Place;
 
@@ -39,7 +39,7 @@ mod processor {
 
 /// A watchpoint or breakpoint that detects when a call returns.
 #[derive(Debug)]
-pub(super) enum Trap {
+pub(super) enum ReturnTrap {
     /// A hardware watchpoint on the stack slot with the return address of the call; holds where the
     /// caller continues.
     Watch(Place),
@@ -47,21 +47,21 @@ pub(super) enum Trap {
     Breakpoint(Breakpoint),
 }
 
-impl Trap {
+impl ReturnTrap {
     /// Sets a watchpoint or breakpoint that stops the thread `tid` when the call made by the stack
     /// frame `caller` returns. The thread must be stopped.
-    pub fn set(tid: Pid, caller: &Level) -> nix::Result<Trap> {
+    pub fn set(tid: Pid, caller: &ActiveCall) -> nix::Result<ReturnTrap> {
         if caller.has_called() && watch(tid, Some(caller.place)).is_ok() {
-            return Ok(Trap::Watch(caller.place));
+            return Ok(ReturnTrap::Watch(caller.place));
         }
-        Breakpoint::plant(tid, caller.place).map(Trap::Breakpoint)
+        Breakpoint::plant(tid, caller.place).map(ReturnTrap::Breakpoint)
     }
 
     /// Removes the watchpoint or breakpoint from the stopped thread `tid`.
     pub fn remove(&self, tid: Pid) {
         match self {
-            Trap::Watch(_) => drop(watch(tid, None)),
-            Trap::Breakpoint(breakpoint) => breakpoint.lift(tid),
+            ReturnTrap::Watch(_) => drop(watch(tid, None)),
+            ReturnTrap::Breakpoint(breakpoint) => breakpoint.lift(tid),
         }
     }
 
@@ -69,7 +69,7 @@ impl Trap {
     /// left the call, by a return, a jump or a tail call; false if it only read or overwrote the
     /// return address. `place` is where the caller continues.
     #[cfg(target_arch = "x86_64")]
-    pub fn is_left(tid: Pid, place: Place) -> bool {
+    pub fn has_left_call(tid: Pid, place: Place) -> bool {
         // By its return, a jump out of it, or by another call in its place.
         ptrace::getregs(tid).is_ok_and(|registers| registers.rsp + processor::SLOT >= place.sp)
     }
@@ -77,7 +77,7 @@ impl Trap {
     /// Checks whether a thread has left the call whose return address is watched; always false,
     /// because watchpoints are not used on AArch64.
     #[cfg(target_arch = "aarch64")]
-    pub fn is_left(_: Pid, _: Place) -> bool {
+    pub fn has_left_call(_: Pid, _: Place) -> bool {
         false
     }
 }
@@ -119,7 +119,7 @@ impl Breakpoint {
     /// Returns true if the thread that hit the breakpoint has returned from the call that is waited
     /// for; false if it has returned from a deeper call of the same function, as the stack pointer
     /// shows.
-    pub fn is_left(&self, tid: Pid) -> bool {
+    pub fn has_left_call(&self, tid: Pid) -> bool {
         Registers::of(tid).is_ok_and(|registers| registers.sp >= self.place.sp)
     }
 

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use nix::unistd::Pid;
 
 use crate::capture::Tracer;
-use crate::hang::stack::Level;
-use crate::instruction::{Goes, branches};
+use crate::hang::stack::ActiveCall;
+use crate::instruction::{Continuation, branches};
 use crate::memory::Memory;
 
 /// Maximum length in bytes of a function in whose machine code loops are searched for.
@@ -24,7 +24,7 @@ pub(super) struct Loop {
     /// Address at which execution enters the loop; the lowest one if there are several.
     pub head: u64,
     /// Start addresses of the basic blocks of which the loop consists.
-    pub pieces: BTreeSet<u64>,
+    pub blocks: BTreeSet<u64>,
     /// Addresses, in the function but outside the loop, at which execution continues when it leaves
     /// the loop by a jump or by falling through.
     pub exits: Vec<u64>,
@@ -46,12 +46,12 @@ impl Tracer<'_> {
     /// Returns the loops of the function that the stack frame `level` of the stopped thread `tid`
     /// is in. Empty for runtime functions (C library …), for functions over 256 KiB, and for
     /// unreadable code.
-    pub(super) fn loops_of(&mut self, tid: Pid, level: &Level) -> Loops {
+    pub(super) fn loops_of(&mut self, tid: Pid, level: &ActiveCall) -> Loops {
         let code = self.code_of(tid, level);
         code.map_or_else(Loops::default, |(start, code)| Loops::of(&code, start))
     }
 
-    fn code_of(&mut self, tid: Pid, level: &Level) -> Option<(u64, Vec<u8>)> {
+    fn code_of(&mut self, tid: Pid, level: &ActiveCall) -> Option<(u64, Vec<u8>)> {
         let frame = level.frame.as_ref().filter(|_| level.is_own())?;
         let (mut memory, layout) = self.cache.live(tid, level.place.sp);
         let region = layout.region(level.address())?;
@@ -69,14 +69,14 @@ impl Loops {
     pub fn of(code: &[u8], start: u64) -> Loops {
         let end = start + code.len() as u64;
         let mut loops = Loops {
-            after: pieces(code, start),
+            after: basic_blocks(code, start),
             loops: Vec::new(),
             end,
         };
         let all: BTreeSet<u64> = loops.after.keys().copied().collect();
         let mut todo = vec![(all, BTreeSet::new(), 0)];
         while let Some((within, without, depth)) = todo.pop() {
-            for circle in circles(&loops.after, &within, &without) {
+            for circle in components(&loops.after, &within, &without) {
                 let heads = loops.entries(&circle, start);
                 let Some(head) = heads.first().or(circle.first()).copied() else {
                     continue;
@@ -84,7 +84,7 @@ impl Loops {
                 loops.loops.push(Loop {
                     head,
                     exits: loops.exits(&circle),
-                    pieces: circle.clone(),
+                    blocks: circle.clone(),
                 });
                 if depth < DEEPEST {
                     todo.push((circle, heads, depth + 1));
@@ -101,9 +101,9 @@ impl Loops {
         let Some((piece, _)) = piece.filter(|_| address < self.end) else {
             return Vec::new();
         };
-        let holds = |it: &&Loop| it.pieces.contains(piece);
+        let holds = |it: &&Loop| it.blocks.contains(piece);
         let mut around: Vec<&Loop> = self.loops.iter().filter(holds).collect();
-        around.sort_by_key(|it| it.pieces.len());
+        around.sort_by_key(|it| it.blocks.len());
         around
     }
 
@@ -125,11 +125,13 @@ impl Loops {
 /// Splits the machine code of a function, which begins at the address `start`, into basic blocks.
 /// Returns, for each block by its start address, the start addresses of its successors. A jump
 /// through a table is taken to lead to each block that has no other predecessor.
-fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
+fn basic_blocks(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     let end = start + code.len() as u64;
     let inside = |at: &u64| (start..end).contains(at);
     let branches = branches(code, start);
-    let targets = branches.iter().filter_map(|branch| branch.goes.target());
+    let targets = branches
+        .iter()
+        .filter_map(|branch| branch.continuation.target());
     let behind = branches.iter().map(|branch| branch.next);
     let begins: BTreeSet<u64> = targets
         .chain(behind)
@@ -144,15 +146,15 @@ fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
         let last = branches.partition_point(|branch| branch.at < stop);
         let last = last.checked_sub(1).map(|last| branches[last]);
         let last = last.filter(|branch| branch.at >= *begin);
-        let next = match last.map(|branch| branch.goes) {
+        let next = match last.map(|branch| branch.continuation) {
             None => vec![next_begin],
-            Some(Goes::To(target)) => vec![Some(target)],
-            Some(Goes::Either(target)) => vec![Some(target), next_begin],
-            Some(Goes::Anywhere) => {
+            Some(Continuation::To(target)) => vec![Some(target)],
+            Some(Continuation::Either(target)) => vec![Some(target), next_begin],
+            Some(Continuation::Anywhere) => {
                 anywhere.push(*begin);
                 Vec::new()
             }
-            Some(Goes::Nowhere) => Vec::new(),
+            Some(Continuation::Nowhere) => Vec::new(),
         };
         let next = next.into_iter().flatten().filter(inside);
         after.insert(*begin, next.collect());
@@ -168,7 +170,7 @@ fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
 /// Returns the loops in the control flow graph `after`, as strongly connected components: only
 /// among the basic blocks `within`, and without the edges that lead to the blocks `without`. A
 /// single block is a loop if it jumps to itself.
-fn circles(
+fn components(
     after: &BTreeMap<u64, Vec<u64>>,
     within: &BTreeSet<u64>,
     without: &BTreeSet<u64>,
@@ -187,17 +189,17 @@ fn circles(
         walk(*root, &mut seen, &mut order, |at| next(at).collect());
     }
     let mut seen = BTreeSet::new();
-    let mut circles = Vec::new();
+    let mut components = Vec::new();
     for root in order.into_iter().rev() {
         let mut circle = Vec::new();
         let back = |at: u64| before.get(&at).cloned().unwrap_or_default();
         walk(root, &mut seen, &mut circle, back);
         let turns = circle.len() > 1 || circle.iter().any(|at| next(*at).any(|to| to == *at));
         if turns {
-            circles.push(circle.into_iter().collect());
+            components.push(circle.into_iter().collect());
         }
     }
-    circles
+    components
 }
 
 /// Traverses a control flow graph from the basic block `root`, and appends the start addresses of
@@ -230,7 +232,7 @@ mod tests {
     fn loops(code: &[u8]) -> Vec<(u64, Vec<u64>, Vec<u64>)> {
         let mut loops = Loops::of(code, 0x1000).loops;
         loops.sort_by_key(|it| it.head);
-        let shown = |it: Loop| (it.head, it.pieces.into_iter().collect(), it.exits);
+        let shown = |it: Loop| (it.head, it.blocks.into_iter().collect(), it.exits);
         loops.into_iter().map(shown).collect()
     }
 

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use crate::capture::{Trace, Tracer};
 use crate::hang::stack::Stack;
-use crate::hang::step_out::{EATING, StuckCall, Test};
+use crate::hang::step_out::{OOM_RETURNS, StuckCall, Test};
 use crate::snapshot::{Event, Snapshot};
 use ddfuzz_exec::tracing::resume;
 use ddfuzz_exec::{Ended, resident_memory};
@@ -28,25 +28,27 @@ pub(crate) use threads::sleeps;
 impl Tracer<'_> {
     /// Handles the watchdog's interrupt of a run: takes the snapshot that identifies the hang or
     /// memory blow-up, makes it the result of the trace, and kills all processes of the run. The
-    /// thread `interrupted` is stopped by the watchdog's signal; `cut` is the limit that the run
+    /// thread `interrupted` is stopped by the watchdog's signal; `reason` is the limit that the run
     /// exceeded.
-    pub(super) fn cut_off(&mut self, cut: Cut, interrupted: Pid) {
+    pub(super) fn cut_off(&mut self, reason: InterruptReason, interrupted: Pid) {
         // Once resumed, its system call fails with `EINTR`, and the program runs on.
-        let slept_at = match cut {
-            Cut::Asleep => Stack::of(interrupted, self.cache),
-            Cut::Running | Cut::Delayed | Cut::Memory => None,
+        let slept_at = match reason {
+            InterruptReason::Asleep => Stack::of(interrupted, self.cache),
+            InterruptReason::Running | InterruptReason::Delayed | InterruptReason::Memory => None,
         };
         resume(libc::PTRACE_CONT, interrupted, 0);
-        let (ended, snapshot) = match cut {
-            Cut::Running | Cut::Delayed => (Ended::Timeout, self.name_running_hang()),
-            Cut::Asleep => {
+        let (ended, snapshot) = match reason {
+            InterruptReason::Running | InterruptReason::Delayed => {
+                (Ended::Timeout, self.name_running_hang())
+            }
+            InterruptReason::Asleep => {
                 let slept_at = slept_at.map(|stack| (interrupted, stack));
                 (Ended::Timeout, self.name_sleeping_hang(slept_at))
             }
-            Cut::Memory => (Ended::OutOfMemory, self.name_blow_up()),
+            InterruptReason::Memory => (Ended::OutOfMemory, self.name_blow_up()),
         };
         let snapshot = snapshot.map(Box::new);
-        self.cut = Some(Trace { ended, snapshot });
+        self.interrupted = Some(Trace { ended, snapshot });
         for (_, process) in self.threads.threads() {
             self.kill(process);
         }
@@ -71,7 +73,7 @@ impl Tracer<'_> {
 
 /// Why the watchdog interrupts a run: which limit it exceeded, and whether it was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum InterruptReason {
     /// The run exceeded its limit on CPU time.
     Running = 1,
     /// The run exceeded its limit on elapsed time, and none of its threads has run for some time.
@@ -120,15 +122,16 @@ impl CutOffRequest {
         self.memory
     }
 
-    /// Makes the request to interrupt the run for the reason `cut`; only the first request counts.
-    pub(crate) fn give(&self, cut: Cut) {
+    /// Makes the request to interrupt the run for the reason `reason`; only the first request
+    /// counts.
+    pub(crate) fn give(&self, reason: InterruptReason) {
         let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
-        let _ = self.word.compare_exchange(0, cut as u8, set, fetch);
+        let _ = self.word.compare_exchange(0, reason as u8, set, fetch);
     }
 
     /// Takes the watchdog's request to interrupt the run, so that it is obeyed only once, and
     /// returns its reason; `None` if there is none, or it was taken before.
-    pub(crate) fn take(&self) -> Option<Cut> {
+    pub(crate) fn take(&self) -> Option<InterruptReason> {
         decode(self.word.fetch_or(TAKEN, Ordering::AcqRel))
     }
 
@@ -151,17 +154,22 @@ impl CutOffRequest {
 
     /// Returns the reason for which the watchdog asked to interrupt the run, even if the tracing
     /// thread has taken the request already; `None` if the watchdog has not asked.
-    pub(crate) fn given(&self) -> Option<Cut> {
+    pub(crate) fn given(&self) -> Option<InterruptReason> {
         decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }
 }
 
 /// Decodes the number `word`, which encodes a request to interrupt a run, to the reason for the
 /// request; `None` for 0 (no request) and for numbers with the bit that marks the request as taken.
-fn decode(word: u8) -> Option<Cut> {
-    [Cut::Running, Cut::Asleep, Cut::Memory, Cut::Delayed]
-        .into_iter()
-        .find(|cut| *cut as u8 == word)
+fn decode(word: u8) -> Option<InterruptReason> {
+    [
+        InterruptReason::Running,
+        InterruptReason::Asleep,
+        InterruptReason::Memory,
+        InterruptReason::Delayed,
+    ]
+    .into_iter()
+    .find(|reason| *reason as u8 == word)
 }
 
 impl Tracer<'_> {
@@ -173,14 +181,14 @@ impl Tracer<'_> {
         let (halted, stack) = self.readable_stack(tid).ok()?;
         let first = stack.snapshot(0, Event::OutOfMemory, tid, self.cache);
         let test = Test {
-            returns: EATING,
+            returns: OOM_RETURNS,
             loops: false,
         };
         let Ok(StuckCall { stack, level, .. }) = self.step_out(halted, stack, test) else {
             return Some(first);
         };
         // In which function of the runtime it happens to be says nothing.
-        let own = (level..stack.levels.len()).find(|level| stack.levels[*level].is_own());
+        let own = (level..stack.calls.len()).find(|level| stack.calls[*level].is_own());
         let level = outermost(&stack, own.unwrap_or(level));
         Some(stack.snapshot(level, Event::OutOfMemory, tid, self.cache))
     }
@@ -218,16 +226,16 @@ impl Tracer<'_> {
 /// not return is chance. Then the result is the index of the outermost call of any function in the
 /// recursion.
 fn outermost(stack: &Stack, level: usize) -> usize {
-    let levels = &stack.levels;
-    let Some(function) = levels.get(level).and_then(|level| level.function()) else {
+    let calls = &stack.calls;
+    let Some(function) = calls.get(level).and_then(|level| level.function()) else {
         return level;
     };
-    let inside = levels[..level].iter();
+    let inside = calls[..level].iter();
     let inside: HashSet<_> = inside.filter_map(|level| level.function()).collect();
     if !inside.contains(&function) {
         return level;
     }
-    let outermost = levels.iter().rposition(|level| {
+    let outermost = calls.iter().rposition(|level| {
         level.is_own() && level.function().is_some_and(|it| inside.contains(&it))
     });
     outermost.map_or(level, |outermost| outermost.max(level))
@@ -240,12 +248,12 @@ mod tests {
     #[test]
     fn the_first_order_counts_and_is_taken_once() {
         let request = CutOffRequest::within(0);
-        request.give(Cut::Memory);
-        request.give(Cut::Running);
+        request.give(InterruptReason::Memory);
+        request.give(InterruptReason::Running);
         assert!(!request.is_taken());
-        assert_eq!(request.take(), Some(Cut::Memory));
+        assert_eq!(request.take(), Some(InterruptReason::Memory));
         assert_eq!(request.take(), None);
         assert!(request.is_taken());
-        assert_eq!(request.given(), Some(Cut::Memory));
+        assert_eq!(request.given(), Some(InterruptReason::Memory));
     }
 }

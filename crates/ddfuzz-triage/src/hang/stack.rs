@@ -24,7 +24,7 @@ const INSIDE: usize = 32;
 
 /// One active call on the stack of a thread: a stack frame.
 #[derive(Clone, Debug)]
-pub(super) struct Level {
+pub(super) struct ActiveCall {
     step: Step,
     /// Program counter and stack pointer with which the function of this call continues after the
     /// calls that it has made.
@@ -33,7 +33,7 @@ pub(super) struct Level {
     pub frame: Option<RawFrame>,
 }
 
-impl Level {
+impl ActiveCall {
     /// Returns the function that this call executes: the name of its module, and its start as an
     /// offset in the module, in bytes; `None` if the code is in no module.
     pub fn function(&self) -> Option<(Arc<str>, u64)> {
@@ -82,7 +82,7 @@ impl Level {
 /// The stack of a thread: its active calls, innermost first, and its registers.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
-    pub levels: Vec<Level>,
+    pub calls: Vec<ActiveCall>,
     pub end: End,
     registers: Registers,
     code: Vec<u8>,
@@ -97,14 +97,14 @@ impl Stack {
         let registers = Registers::of(tid).ok()?;
         let (mut memory, layout) = cache.live(tid, registers.sp);
         let walk = walk_up_to(MOST, WalkStart::registers(&registers), layout, &mut memory);
-        let levels = walk.steps.iter().zip(&walk.places);
-        let levels = levels.map(|(step, place)| Level {
+        let calls = walk.steps.iter().zip(&walk.places);
+        let calls = calls.map(|(step, place)| ActiveCall {
             step: *step,
             place: *place,
             frame: frame(*step, layout),
         });
         Some(Stack {
-            levels: levels.collect(),
+            calls: calls.collect(),
             end: walk.end,
             code: memory.bytes(registers.pc, 16),
             opaque_runtime: layout.has_opaque_runtime(),
@@ -123,7 +123,7 @@ impl Stack {
         tid: Pid,
         cache: &mut ModuleCache,
     ) -> Snapshot {
-        let (inside, left) = self.levels.split_at(level.min(self.levels.len()));
+        let (inside, left) = self.calls.split_at(level.min(self.calls.len()));
         let inside = inside.iter().filter_map(|level| level.frame.clone());
         let known = left.iter().filter(|level| level.frame.is_some());
         let steps: Vec<Step> = known.clone().map(|level| level.step).collect();

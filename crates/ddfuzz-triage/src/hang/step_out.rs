@@ -7,10 +7,10 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use crate::capture::Tracer;
-use crate::hang::breakpoint::{Breakpoint, Trap};
+use crate::hang::breakpoint::{Breakpoint, ReturnTrap};
 use crate::hang::loops::{Loop, Loops};
 use crate::hang::outermost;
-use crate::hang::stack::{Level, Stack};
+use crate::hang::stack::{ActiveCall, Stack};
 use crate::hang::threads::{ActiveTime, Scheduled, StoppedThread};
 use crate::snapshot::{End, Endless, Event, Snapshot};
 use ddfuzz_exec::tracing::resume;
@@ -24,7 +24,7 @@ const WAITING_DIVISOR: u32 = 8;
 /// Time in which a call must return when the cause of an exceeded memory limit is searched for;
 /// otherwise the call counts as endless. The time is long compared to one memory allocation, and
 /// short enough not to exhaust the machine's memory.
-pub(super) const EATING: Duration = Duration::from_millis(10);
+pub(super) const OOM_RETURNS: Duration = Duration::from_millis(10);
 /// Maximum time of the search for the call that does not return, without time in which the thread
 /// waits for a processor.
 const ALL: Duration = Duration::from_secs(1);
@@ -87,12 +87,12 @@ pub(super) struct StuckCall {
 struct Waiting<'t> {
     tid: Pid,
     process: Pid,
-    trap: &'t Trap,
+    trap: &'t ReturnTrap,
     /// Breakpoints at the exits of the loop whose end is waited for; empty if only the return of a
     /// call is waited for.
     exits: Vec<Breakpoint>,
     /// Other threads of the process that hit a breakpoint and stay stopped until the wait is over.
-    held: Vec<Pid>,
+    stopped_threads: Vec<Pid>,
     /// The breakpoint that is lifted while the thread makes a single step over its instruction,
     /// after a deeper call hit it; `None` if the thread runs freely.
     steps: Option<Breakpoint>,
@@ -155,7 +155,7 @@ impl Tracer<'_> {
         let runs = ran * WAITING_DIVISOR >= RETURNS;
         let endless = stuck.endless.filter(|_| level == stuck.level && runs);
         snapshot.endless = endless
-            .zip(stuck.stack.levels.get(level))
+            .zip(stuck.stack.calls.get(level))
             .and_then(in_module);
         Some(snapshot)
     }
@@ -175,7 +175,7 @@ impl Tracer<'_> {
     ) -> nix::Result<StuckCall> {
         let tid = halted.tid;
         let mut time = ActiveTime::of(tid);
-        let mut loops = self.loops_at(stack.levels.first(), tid, test);
+        let mut loops = self.loops_at(stack.calls.first(), tid, test);
         let mut stuck = StuckCall::at_innermost(stack);
         for _ in 0..HOPS {
             if stuck.is_at_an_unclean_end() {
@@ -185,13 +185,13 @@ impl Tracer<'_> {
                     break;
                 };
                 (stuck.stack, stuck.level) = (again, 0);
-                loops = self.loops_at(stuck.stack.levels.first(), tid, test);
+                loops = self.loops_at(stuck.stack.calls.first(), tid, test);
             }
             let Some((here, caller)) = stuck.call() else {
                 break;
             };
             let endless = loops.around(here.address()).first().copied().cloned();
-            let Ok(trap) = Trap::set(tid, &caller) else {
+            let Ok(trap) = ReturnTrap::set(tid, &caller) else {
                 break;
             };
             let exits = endless.iter().flat_map(|it| &it.exits);
@@ -201,11 +201,11 @@ impl Tracer<'_> {
             match self.wait(halted, &trap, exits, &mut time, test.returns)? {
                 WaitResult::Call(at) => {
                     (halted, stuck.level) = (at, stuck.level + 1);
-                    loops = self.loops_at(stuck.stack.levels.get(stuck.level), tid, test);
+                    loops = self.loops_at(stuck.stack.calls.get(stuck.level), tid, test);
                 }
                 WaitResult::Loop(at, pc) => {
                     halted = at;
-                    stuck.stack.levels[stuck.level].moved_to(pc);
+                    stuck.stack.calls[stuck.level].moved_to(pc);
                 }
                 // The thread may have come to another loop of this call since its stack was read.
                 WaitResult::No(Some(at))
@@ -229,7 +229,7 @@ impl Tracer<'_> {
 
     /// Returns the loops in the function of the stack frame `level`; empty if there is no such
     /// frame, or if `test` asks only for calls that do not return and not for endless loops.
-    fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
+    fn loops_at(&mut self, level: Option<&ActiveCall>, tid: Pid, test: Test) -> Loops {
         let level = level.filter(|_| test.loops);
         level
             .map(|level| self.loops_of(tid, level))
@@ -239,11 +239,11 @@ impl Tracer<'_> {
     /// Reads the stack of the stopped thread `tid` again into `stuck`, and sets the index in
     /// `stuck` to the call that the frame `caller` made. Returns false, and leaves `stuck` as it
     /// is, if that call has returned or the stack cannot be read.
-    fn look_again(&mut self, stuck: &mut StuckCall, tid: Pid, caller: &Level) -> bool {
+    fn look_again(&mut self, stuck: &mut StuckCall, tid: Pid, caller: &ActiveCall) -> bool {
         let Some(again) = Stack::of(tid, self.cache) else {
             return false;
         };
-        let at = again.levels.iter().position(|it| it.place == caller.place);
+        let at = again.calls.iter().position(|it| it.place == caller.place);
         let Some(level) = at.and_then(|at| at.checked_sub(1)) else {
             return false;
         };
@@ -259,7 +259,7 @@ impl Tracer<'_> {
         loop {
             let halted = self.halt(tid)?;
             let stack = Stack::of(tid, self.cache).ok_or(Errno::ESRCH)?;
-            if stack.levels.len() > 1 || stack.end == End::Clean || reading == READINGS {
+            if stack.calls.len() > 1 || stack.end == End::Clean || reading == READINGS {
                 return Ok((halted, stack));
             }
             reading += 1;
@@ -278,7 +278,7 @@ impl Tracer<'_> {
     fn wait(
         &mut self,
         halted: StoppedThread,
-        trap: &Trap,
+        trap: &ReturnTrap,
         exits: Vec<Breakpoint>,
         time: &mut ActiveTime,
         returns: Duration,
@@ -289,7 +289,7 @@ impl Tracer<'_> {
             process: self.threads.process(tid),
             trap,
             exits,
-            held: Vec::new(),
+            stopped_threads: Vec::new(),
             steps: None,
             passes: 0,
             strays: 0,
@@ -339,19 +339,19 @@ impl Tracer<'_> {
     /// the stop shows it; else resumes the thread and returns `None`.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
-        if let Trap::Watch(place) = waiting.trap
+        if let ReturnTrap::Watch(place) = waiting.trap
             && trapped
             && thread == waiting.tid
             && is_at_watchpoint(thread)
         {
-            let left = Trap::is_left(thread, *place);
+            let left = ReturnTrap::has_left_call(thread, *place);
             if !left {
                 resume(libc::PTRACE_CONT, thread, 0);
             }
             return left.then_some(TrapHit::Return);
         }
         if trapped && let Some(breakpoint) = waiting.breakpoint_met(thread) {
-            return waiting.met(&breakpoint, thread, self.threads.process(thread));
+            return waiting.handle_hit(&breakpoint, thread, self.threads.process(thread));
         }
         let stepped = waiting.steps.filter(|_| thread == waiting.tid);
         let Some(breakpoint) = stepped else {
@@ -388,19 +388,19 @@ impl StuckCall {
     /// Returns true if the search for the call that does not return has come to the outermost frame
     /// that could be read, although the stack has further frames.
     fn is_at_an_unclean_end(&self) -> bool {
-        self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
+        self.level > 0 && self.level + 1 >= self.stack.calls.len() && self.stack.end != End::Clean
     }
 
     /// Returns two stack frames: that of the call which the search for the endless call has
     /// reached, and that of its caller; `None` if there is no known caller.
-    fn call(&self) -> Option<(Level, Level)> {
-        let level = |at: usize| self.stack.levels.get(at).cloned();
+    fn call(&self) -> Option<(ActiveCall, ActiveCall)> {
+        let level = |at: usize| self.stack.calls.get(at).cloned();
         level(self.level).zip(level(self.level + 1))
     }
 
     fn address(&self) -> u64 {
-        let level = self.stack.levels.get(self.level);
-        level.map_or(0, Level::address)
+        let level = self.stack.calls.get(self.level);
+        level.map_or(0, ActiveCall::address)
     }
 }
 
@@ -410,7 +410,7 @@ impl Waiting<'_> {
     fn clear(&mut self) {
         self.trap.remove(self.tid);
         self.lift_exits();
-        for held in self.held.drain(..) {
+        for held in self.stopped_threads.drain(..) {
             resume(libc::PTRACE_CONT, held, 0);
         }
     }
@@ -425,8 +425,8 @@ impl Waiting<'_> {
     /// to see the awaited call return or the loop end; `None` if it stopped for another reason.
     fn breakpoint_met(&self, thread: Pid) -> Option<Breakpoint> {
         let of_the_call = match self.trap {
-            Trap::Breakpoint(breakpoint) => Some(breakpoint),
-            Trap::Watch(_) => None,
+            ReturnTrap::Breakpoint(breakpoint) => Some(breakpoint),
+            ReturnTrap::Watch(_) => None,
         };
         let mut all = of_the_call.into_iter().chain(&self.exits);
         all.find(|it| it.was_met(thread)).copied()
@@ -436,10 +436,15 @@ impl Waiting<'_> {
     /// [`TrapHit`] if the hit shows that the awaited call has returned, or that its loop was left.
     /// Otherwise resumes the thread and returns `None`. A thread of the same process that does not
     /// make the awaited call stays stopped: to run on, it would need the breakpoint removed.
-    fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
+    fn handle_hit(
+        &mut self,
+        breakpoint: &Breakpoint,
+        thread: Pid,
+        process: Pid,
+    ) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {
-            if breakpoint.is_left(thread) {
+            if breakpoint.has_left_call(thread) {
                 return Some(match is_exit {
                     true => TrapHit::Exit(breakpoint.place.pc),
                     false => TrapHit::Return,
@@ -462,7 +467,7 @@ impl Waiting<'_> {
         } else if process == self.process {
             // To run on, this thread would need the breakpoint removed that the other thread has
             // yet to hit.
-            self.held.push(thread);
+            self.stopped_threads.push(thread);
         } else {
             // A copy of the process has got copies of the breakpoints.
             breakpoint.lift(thread);
@@ -474,12 +479,12 @@ impl Waiting<'_> {
 
 /// Converts the addresses of a loop to offsets in the module of its function; `level` is the stack
 /// frame of the function. `None` if the module of that frame is not known.
-fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
+fn in_module((endless, level): (Loop, &ActiveCall)) -> Option<Endless> {
     let bias = level.address().wrapping_sub(level.frame.as_ref()?.offset);
     let offset = |address: &u64| address.wrapping_sub(bias);
     Some(Endless {
         head: offset(&endless.head),
-        pieces: endless.pieces.iter().map(offset).collect(),
+        pieces: endless.blocks.iter().map(offset).collect(),
     })
 }
 

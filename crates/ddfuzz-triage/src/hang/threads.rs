@@ -14,10 +14,10 @@ use ddfuzz_exec::tracing::{poll, resume};
 
 /// Minimum CPU time with which a thread counts as running, when all threads of a run are observed
 /// for a while to find the one that hangs.
-const TELLING: Duration = Duration::from_millis(20);
+const RUNNING_CPU: Duration = Duration::from_millis(20);
 /// CPU time below which a thread counts as idle, when all threads of a run are observed for a while
 /// to find the one that hangs.
-const NOTHING: Duration = Duration::from_millis(2);
+const IDLE_CPU: Duration = Duration::from_millis(2);
 /// Maximum wall time for which the CPU time of a run's threads is observed to find the one that
 /// hangs.
 const LONGEST: Duration = Duration::from_millis(300);
@@ -62,13 +62,13 @@ impl Tracer<'_> {
             let used: Vec<(Pid, Duration)> = before.iter().map(used).collect();
             let most = used.iter().map(|(_, cpu)| *cpu).max().unwrap_or_default();
             let elapsed = began.elapsed();
-            let clear = most >= TELLING || most < NOTHING && elapsed >= QUIET;
+            let clear = most >= RUNNING_CPU || most < IDLE_CPU && elapsed >= QUIET;
             if clear || elapsed >= LONGEST {
                 let mut running = used
                     .iter()
                     .filter(|(_, cpu)| *cpu * RUNNING_DIVISOR >= most);
                 let last = running.next_back().map(|(tid, _)| *tid);
-                return Ok(last.filter(|_| most >= NOTHING));
+                return Ok(last.filter(|_| most >= IDLE_CPU));
             }
         }
     }

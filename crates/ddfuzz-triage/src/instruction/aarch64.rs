@@ -87,7 +87,7 @@ pub(crate) fn main_argument(_code: &[u8], _entry: u64) -> Option<MainArgument> {
 
 /// Checks whether a function can only end the program (`die`); always false, because machine code
 /// is not decoded for that on AArch64.
-pub(crate) fn only_gives_up(_code: &[u8], _address: u64, _loops: bool) -> bool {
+pub(crate) fn only_ends_program(_code: &[u8], _address: u64, _loops: bool) -> bool {
     false
 }
 

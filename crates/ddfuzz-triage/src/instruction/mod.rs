@@ -39,7 +39,7 @@ pub(crate) enum CallTarget {
 /// next instruction, at an unknown address, or nowhere in the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub(crate) enum Goes {
+pub(crate) enum Continuation {
     /// After the branch, control flow always continues at this address.
     To(u64),
     /// After the branch, control flow continues at this address, or at the next instruction (a
@@ -53,13 +53,13 @@ pub(crate) enum Goes {
     Nowhere,
 }
 
-impl Goes {
+impl Continuation {
     /// Returns the address to which the branch may go, other than the next instruction; `None` for
     /// a return, and where the address comes from a register or memory.
     pub(crate) fn target(self) -> Option<u64> {
         match self {
-            Goes::To(target) | Goes::Either(target) => Some(target),
-            Goes::Anywhere | Goes::Nowhere => None,
+            Continuation::To(target) | Continuation::Either(target) => Some(target),
+            Continuation::Anywhere | Continuation::Nowhere => None,
         }
     }
 }
@@ -73,7 +73,7 @@ pub(crate) struct Branch {
     /// Address of the instruction directly after the branch.
     pub next: u64,
     /// Where control flow continues after the branch instruction.
-    pub goes: Goes,
+    pub continuation: Continuation,
 }
 
 /// One memory access that an instruction makes: address, size, and kind.

@@ -5,7 +5,7 @@ use iced_x86::{
     OpAccess, OpKind, Register,
 };
 
-use super::{Branch, CallTarget, Goes, MainArgument, MemoryAccess};
+use super::{Branch, CallTarget, Continuation, MainArgument, MemoryAccess};
 use crate::fault::{Access, is_canonical};
 use crate::memory::Memory;
 use crate::registers::Registers;
@@ -165,7 +165,7 @@ pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
 /// the function or through a pointer, and, unless `loops` is set, no backward jump. A function with
 /// a single call does not count: it could be the remainder of a function whose rest the compiler
 /// inlined into its callers.
-pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
+pub(crate) fn only_ends_program(code: &[u8], address: u64, loops: bool) -> bool {
     let end = address.wrapping_add(code.len() as u64);
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut calls = 0;
@@ -205,16 +205,18 @@ pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     for instruction in &mut decoder {
         let goes = match instruction.flow_control() {
             FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => continue,
-            FlowControl::UnconditionalBranch => Goes::To(instruction.near_branch_target()),
-            FlowControl::ConditionalBranch => Goes::Either(instruction.near_branch_target()),
-            FlowControl::IndirectBranch => Goes::Anywhere,
+            FlowControl::UnconditionalBranch => Continuation::To(instruction.near_branch_target()),
+            FlowControl::ConditionalBranch => {
+                Continuation::Either(instruction.near_branch_target())
+            }
+            FlowControl::IndirectBranch => Continuation::Anywhere,
             FlowControl::XbeginXabortXend | FlowControl::Interrupt => continue,
-            FlowControl::Return | FlowControl::Exception => Goes::Nowhere,
+            FlowControl::Return | FlowControl::Exception => Continuation::Nowhere,
         };
         branches.push(Branch {
             at: instruction.ip(),
             next: instruction.next_ip(),
-            goes,
+            continuation: goes,
         });
         if instruction.is_invalid() {
             break;

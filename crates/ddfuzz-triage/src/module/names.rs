@@ -23,13 +23,13 @@ pub(crate) struct NamedRange {
 pub(crate) struct Names {
     /// All names of functions in the table, one after the other.
     texts: String,
-    places: Vec<Place>,
-    order: OnceLock<Order>,
+    places: Vec<NamedFunction>,
+    order: OnceLock<SearchOrder>,
 }
 
 /// One function in the table of names.
 #[derive(Clone, Debug)]
-struct Place {
+struct NamedFunction {
     start: u64,
     end: u64,
     /// Where the function's name begins in `texts` of the table, and its length, both in bytes.
@@ -40,7 +40,7 @@ struct Place {
 
 /// The functions of a table of names, in the order in which they are searched.
 #[derive(Clone, Debug)]
-struct Order {
+struct SearchOrder {
     /// Indices into the table's `places`, ascending by start address. Of several functions with one
     /// start, that with the plainest name comes first: fewest leading underscores, then shortest,
     /// then first in the alphabet.
@@ -71,7 +71,7 @@ impl Names {
     fn push(&mut self, start: u64, size: u64, name: &str, counts: OnceLock<bool>) {
         let at = self.texts.len();
         self.texts.push_str(name);
-        self.places.push(Place {
+        self.places.push(NamedFunction {
             start,
             end: start.saturating_add(size),
             name: (at, name.len()),
@@ -80,19 +80,19 @@ impl Names {
         self.order = OnceLock::new();
     }
 
-    fn text(&self, place: &Place) -> &str {
+    fn text(&self, place: &NamedFunction) -> &str {
         let (at, length) = place.name;
         &self.texts[at..at + length]
     }
 
-    fn counts(&self, place: &Place) -> bool {
+    fn counts(&self, place: &NamedFunction) -> bool {
         let decide = || is_runtime_symbol(self.text(place));
         *place.counts.get_or_init(decide)
     }
 
-    fn order(&self) -> &Order {
+    fn order(&self) -> &SearchOrder {
         self.order.get_or_init(|| {
-            let plainness = |place: &Place| {
+            let plainness = |place: &NamedFunction| {
                 let name = self.text(place);
                 let underscores = name.len() - name.trim_start_matches('_').len();
                 (underscores, name.len())
@@ -108,7 +108,7 @@ impl Names {
                 *most = end.max(*most);
                 Some(*most)
             });
-            Order {
+            SearchOrder {
                 reach: reach.collect(),
                 sorted,
             }
@@ -138,7 +138,7 @@ impl Names {
         self.holder(address).is_some()
     }
 
-    fn holder(&self, address: u64) -> Option<(u64, &Place)> {
+    fn holder(&self, address: u64) -> Option<(u64, &NamedFunction)> {
         // Where all functions end before the address, those that start below need no decision.
         let found = self.find(address, |reach| address < reach);
         found.filter(|(end, _)| address < *end)
@@ -148,7 +148,7 @@ impl Names {
     /// several functions with this start, returns the one with the plainest name, and the greatest
     /// of their ends. The search stops, and `None` is returned, at a function for which `goes_on`
     /// returns false, given the greatest end of this function and all before it.
-    fn find(&self, address: u64, goes_on: impl Fn(u64) -> bool) -> Option<(u64, &Place)> {
+    fn find(&self, address: u64, goes_on: impl Fn(u64) -> bool) -> Option<(u64, &NamedFunction)> {
         let order = self.order();
         let place = |at: usize| &self.places[order.sorted[at]];
         let mut behind = (order.sorted).partition_point(|at| self.places[*at].start <= address);

@@ -18,7 +18,7 @@ use super::project::{Project, libfuzzer_name};
 use super::run::check_harness;
 use crate::campaign::Deadline;
 use crate::campaign::dictionary;
-use crate::campaign::watch::Watching;
+use crate::campaign::watch::WatchSettings;
 use crate::cli::campaign_args::{SeedArgs, read_known_and_against};
 use crate::cli::run::{RunArgs, workers};
 use crate::cli::target::WayArg;
@@ -68,7 +68,7 @@ pub fn run(
     check_harness(&mut *started.executor, name, &project.corpus(name), output)?;
     let inputs = GivenInputs::of(&args.seeds)?;
     let (plan, corpus) = plan(&args, project, name, program, words, &inputs, output);
-    let settings = Watching {
+    let settings = WatchSettings {
         deadline,
         ..watching(&args, target, way)?
     };
@@ -239,8 +239,8 @@ impl GivenInputs {
     }
 }
 
-fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failure> {
-    Ok(Watching {
+fn watching(args: &RunArgs, target: Target, way: Way) -> Result<WatchSettings, Failure> {
+    Ok(WatchSettings {
         // No directory is watched: libFuzzer itself names the files that it writes.
         sources: Vec::new(),
         max_len: args.max_len.unwrap_or(MAX_LEN),

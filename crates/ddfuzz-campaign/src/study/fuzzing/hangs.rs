@@ -50,7 +50,7 @@ impl Hangs {
     /// limit, and records the result for the position; but if enough runs were repeated already, or
     /// the program cannot be started, the run counts as slow. `None`, and nothing recorded, if
     /// `stop` ends the longer run.
-    pub(super) fn is_real(
+    pub(super) fn is_hang(
         &mut self,
         input: &[u8],
         crash: &Crash,

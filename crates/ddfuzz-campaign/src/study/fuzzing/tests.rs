@@ -98,7 +98,7 @@ fn chunk_of_crashes(runs: u64) -> Chunk {
 #[test]
 fn a_chunk_that_is_made_again_has_the_crashes_of_the_dropped_one() {
     let chunk = chunk_of_crashes(1);
-    assert!(matches!(&chunk.findings[..], [one] if one.what.is_new()));
+    assert!(matches!(&chunk.findings[..], [one] if one.what.has_full_record()));
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl CandidateSource for Script {
         })
     }
 
-    fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
+    fn rerun(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
         self.repeated.extend_from_slice(items);
         let of = |item: &usize| {
             let runs = &self.runs[*item];
@@ -61,14 +61,14 @@ impl CandidateSource for Script {
         Ok(items.iter().map(of).collect())
     }
 
-    fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
+    fn run_alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
         let alone = self.alone.as_ref();
         Ok(alone.map(|alone| items.iter().map(|item| set(&alone[*item])).collect()))
     }
 
     fn together(&mut self, items: &[usize]) -> Result<Vec<Option<Features>>, CleanError> {
         let mut past = Features::default();
-        let alone = self.alone(items)?.unwrap_or_default();
+        let alone = self.run_alone(items)?.unwrap_or_default();
         let runs = alone.into_iter().map(|alone| {
             let reached = alone.less(&past);
             past = past.or(&reached.and(&set(&self.once)));
@@ -77,8 +77,8 @@ impl CandidateSource for Script {
         Ok(runs.collect())
     }
 
-    fn twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError> {
-        let alone = self.alone(items)?;
+    fn run_twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError> {
+        let alone = self.run_alone(items)?;
         let second = |alone: Vec<Features>| {
             let second = alone.into_iter();
             second

@@ -5,7 +5,7 @@ mod html;
 
 use serde::{Deserialize, Serialize};
 
-use super::groups::{SPARED, render_columns};
+use super::groups::{DROPPABLE, render_columns};
 use super::size;
 use super::text::printable;
 use ddfuzz_exec::Way;
@@ -267,8 +267,8 @@ pub struct LibFuzzerCounts {
     /// alone reach the same coverage, thanks to those that were added (`added`).
     #[serde(alias = "before")]
     pub all: Option<LibFuzzerCoverage>,
-    /// Number of files that were added to the kept files so that their coverage, as libFuzzer counts
-    /// it, is not less than that of the corpus.
+    /// Number of files that were added to the kept files so that their coverage, as libFuzzer
+    /// counts it, is not less than that of the corpus.
     pub added: u64,
     /// Reason why libFuzzer could not count the coverage or merge the files; null if it could.
     pub why_not: Option<String>,
@@ -448,7 +448,7 @@ fn steps(result: &CleanResult, width: Option<usize>) -> String {
         &format!("{:>9}", "FILES"),
         &format!("{:>13}", "BYTES"),
     ];
-    render_columns(&header, rows, width, &SPARED)
+    render_columns(&header, rows, width, &DROPPABLE)
 }
 
 fn reached(result: &CleanResult) -> Option<String> {

@@ -62,7 +62,7 @@ fn needs_table(of: &Reproducer) -> String {
         table.push_str(&format!(
             "    {{{{{}, NULL}}, {}, {}}},\n",
             texts.join(", "),
-            i32::from(need.checked),
+            i32::from(need.needs_type_name),
             string(need.flag.as_bytes()),
         ));
     }

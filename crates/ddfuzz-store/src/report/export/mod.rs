@@ -182,7 +182,7 @@ struct Need {
     /// the flag: the file must also contain the name of a type, as checks of
     /// UndefinedBehaviorSanitizer (UBSan) store it. Runtimes of other sanitizers contain UBSan's
     /// functions, too, but no such name.
-    checked: bool,
+    needs_type_name: bool,
     /// The compiler flag without which the program cannot show the crash, such as
     /// `-fsanitize=address`.
     flag: String,
@@ -196,7 +196,7 @@ fn needs(of: &Reproducer) -> Vec<Need> {
             // It is told no names of types.
             return Need {
                 texts: vec![b"_minimal_abort"],
-                checked: false,
+                needs_type_name: false,
                 flag: format!(
                     "-fsanitize={flag} -fsanitize-minimal-runtime -fno-sanitize-recover=all"
                 ),
@@ -211,18 +211,18 @@ fn needs(of: &Reproducer) -> Vec<Need> {
         }
         Need {
             texts,
-            checked: sanitizer == Sanitizer::Ubsan,
+            needs_type_name: sanitizer == Sanitizer::Ubsan,
             flag: format!("-fsanitize={flag}"),
         }
     });
     let assertions = of.debug_assertions.then(|| Need {
         texts: ASSERTIONS.iter().map(|text| text.as_bytes()).collect(),
-        checked: false,
+        needs_type_name: false,
         flag: "-C debug-assertions=on".to_owned(),
     });
     let trap = of.trap.map(|trap| Need {
         texts: vec![trap.code()],
-        checked: false,
+        needs_type_name: false,
         flag: trap.flag().to_owned(),
     });
     sanitizers.chain(assertions).chain(trap).collect()

@@ -315,7 +315,7 @@ fn lacking_function(needs: &[Need]) -> String {
         format!(
             "    (&[{}], {}, {}),\n",
             texts.join(", "),
-            need.checked,
+            need.needs_type_name,
             string(need.flag.as_bytes())
         )
     });

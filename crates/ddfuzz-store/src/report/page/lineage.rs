@@ -63,12 +63,12 @@ pub(super) fn lineage(log: &Log, original: &[u8], minimized: &[u8]) -> Option<Ve
             return None;
         }
     }
-    make(&pieces, original, minimized).then_some(pieces)
+    concatenate_to(&pieces, original, minimized).then_some(pieces)
 }
 
 /// Returns the byte ranges of the input as found that are kept in a reproducer, given by its
 /// pieces: `[start, end]`, without the byte at `end`, sorted and joined.
-pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
+pub(super) fn kept_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let ranges = pieces.iter().filter_map(|piece| match piece {
         Piece::Kept(range) => Some([range.start as u64, range.end as u64]),
         Piece::New(_) => None,
@@ -104,7 +104,7 @@ pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
 /// Returns true if the concatenation of `pieces` (ranges of the text `original`, and new bytes) is
 /// the text `minimized`. Compares the sizes first, because the log may be forged and repeat parts
 /// of the original without end.
-fn make(pieces: &[Piece], original: &[u8], minimized: &[u8]) -> bool {
+fn concatenate_to(pieces: &[Piece], original: &[u8], minimized: &[u8]) -> bool {
     let sizes = pieces.iter().map(Piece::len);
     let size = sizes.fold(0_usize, usize::saturating_add);
     size == minimized.len() && bytes(pieces, original) == minimized
@@ -230,7 +230,7 @@ mod tests {
         let set = EditRecord::Set(vec![(1, 3, Base64(b"ab".to_vec()))]);
         let set = edited(&cut, &set, 10).unwrap();
         assert_eq!(text(&set), b"2ab9");
-        assert_eq!(kept(&set), [[2, 3], [9, 10]]);
+        assert_eq!(kept_ranges(&set), [[2, 3], [9, 10]]);
         assert_eq!(new_ranges(&set), [[1, 3]]);
         let keep = edited(&set, &EditRecord::Keep(vec![[3, 5], [9, 10]]), 10).unwrap();
         assert_eq!(text(&keep), b"349");
@@ -240,8 +240,8 @@ mod tests {
     fn pieces_that_repeat_the_original_without_end_are_not_put_together() {
         let original = vec![b'x'; 1 << 20];
         let pieces = vec![Piece::Kept(0..original.len()); 1 << 20];
-        assert!(!make(&pieces, &original, b"x"));
-        assert!(make(&pieces[..1], &original, &original));
+        assert!(!concatenate_to(&pieces, &original, b"x"));
+        assert!(concatenate_to(&pieces[..1], &original, &original));
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         let set = EditRecord::Set(vec![(4, 4, Base64(b"x".to_vec()))]);
         let set = edited(&whole, &set, 10).unwrap();
         assert_eq!(text(&set), b"0123x456789");
-        assert_eq!(kept(&set), [[0, 10]]);
+        assert_eq!(kept_ranges(&set), [[0, 10]]);
     }
 
     #[test]

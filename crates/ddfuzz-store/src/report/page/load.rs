@@ -10,7 +10,7 @@ use super::data::{
     CommandReport, ExplanationReport, FaultReport, GroupReport, GroupSummary, InputReport,
     ProvedReport, SourceReport, StackLine, StackReport, TestReport, VariantReport, absolute, shell,
 };
-use super::lineage::{Piece, kept, lineage, new_ranges};
+use super::lineage::{Piece, kept_ranges, lineage, new_ranges};
 use crate::report::groups::severity;
 use crate::report::text::cut;
 use crate::report::view::shown_result;
@@ -192,7 +192,7 @@ pub(super) fn load(
         file: absolute(&entry.reproducer()),
         log: view.log.as_deref().map(absolute),
         script: view.script.as_deref().map(absolute),
-        kept: pieces.as_deref().map(kept),
+        kept: pieces.as_deref().map(kept_ranges),
         replaced: pieces.as_deref().map(new_ranges),
         course: course.as_ref().map(|course| course.report.clone()),
         commands: commands(reader, entry, &view, knowledge),

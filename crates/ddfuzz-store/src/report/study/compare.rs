@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Marks, Row, RowGroup, Summary, fisher, mcnemar, rows::distinct};
+use super::{FailureKinds, Row, RowGroup, Summary, fisher, mcnemar, rows::distinct};
 use crate::Kind;
 use crate::report::groups::{or_dash, render_columns};
 use crate::report::text::printable;
@@ -65,7 +65,7 @@ pub struct UtilityInStudy {
     /// repetitions; empty if no package owns the program.
     pub versions: Vec<String>,
     /// Whether runs of the utility crashed, hung or ran out of memory; null if there were no runs.
-    pub marks: Option<Marks>,
+    pub marks: Option<FailureKinds>,
     /// Number of runs of the utility in this study.
     pub runs: u64,
     /// Label that says what is special about the utility in this study, such as `missing` or
@@ -286,7 +286,8 @@ fn tested(
     first: &[Option<&UtilityInStudy>],
     second: &[Option<&UtilityInStudy>],
 ) -> RateTest {
-    let fails = |cell: &Option<&UtilityInStudy>| cell.and_then(|cell| cell.marks).map(Marks::fails);
+    let fails =
+        |cell: &Option<&UtilityInStudy>| cell.and_then(|cell| cell.marks).map(FailureKinds::fails);
     let pairs = first.iter().zip(second);
     let pairs: Vec<(bool, bool)> = pairs
         .filter_map(|(first, second)| Some((fails(first)?, fails(second)?)))

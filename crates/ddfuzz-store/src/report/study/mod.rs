@@ -21,5 +21,5 @@ pub(super) use html::{link, rates_section, utilities_section};
 pub use json::{StudyResult, UtilityResult};
 pub use markdown::markdown;
 pub use rates::{PUBLISHED, Published, Rate, RateLine, by_channel, by_kind, fisher, mcnemar};
-pub use rows::{Marks, Row, RowGroup, StudyGroup, Summary, rows, study_groups, summaries};
+pub use rows::{FailureKinds, Row, RowGroup, StudyGroup, Summary, rows, study_groups, summaries};
 pub use table::{CSV_HEADER, csv, table};

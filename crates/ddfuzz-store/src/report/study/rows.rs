@@ -51,7 +51,7 @@ pub struct RowGroup {
 /// Which kinds of failure the runs of a utility had: crashes and hangs as in the tables of the
 /// published studies of 1990 and 2020, and also out of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Marks {
+pub struct FailureKinds {
     /// Whether any run of the utility crashed.
     pub crash: bool,
     /// Whether any run of the utility exceeded the time limit.
@@ -60,7 +60,7 @@ pub struct Marks {
     pub memory: bool,
 }
 
-impl Marks {
+impl FailureKinds {
     /// Returns whether the utility failed as the published studies count it: by a crash or a hang.
     pub fn fails(self) -> bool {
         self.crash || self.hang
@@ -80,8 +80,8 @@ impl Marks {
 
     /// Returns the kinds of failure (crash, hang, out of memory) that are marked in `self`, in
     /// `other`, or in both.
-    pub fn or(self, other: Marks) -> Marks {
-        Marks {
+    pub fn or(self, other: FailureKinds) -> FailureKinds {
+        FailureKinds {
             crash: self.crash || other.crash,
             hang: self.hang || other.hang,
             memory: self.memory || other.memory,
@@ -101,9 +101,9 @@ impl Row {
     }
 
     /// Returns the kinds of failure that the utility's runs had; `None` if there were no runs.
-    pub fn marks(&self) -> Option<Marks> {
+    pub fn marks(&self) -> Option<FailureKinds> {
         let total = self.total();
-        (total.runs > 0).then_some(Marks {
+        (total.runs > 0).then_some(FailureKinds {
             crash: total.crashes > 0,
             hang: total.hangs > 0,
             memory: total.ooms > 0,

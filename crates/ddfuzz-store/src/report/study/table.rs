@@ -5,7 +5,7 @@ use crate::report::{groups::render_columns, size, text::printable};
 
 /// Columns of the table of utilities that are dropped, in this order, if the terminal is too
 /// narrow.
-const SPARED: [&str; 7] = [
+const DROPPABLE: [&str; 7] = [
     "NOTE", "EXIT>125", "VERSION", "REPLAY", "HOST", "PACKAGE", "CHANNEL",
 ];
 
@@ -60,7 +60,7 @@ fn utilities(rows: &[Row], width: Option<usize>) -> String {
             cells.iter_mut().for_each(|line| drop(line.remove(column)));
         }
     }
-    render_columns(&header, cells, width, &SPARED)
+    render_columns(&header, cells, width, &DROPPABLE)
 }
 
 fn line(row: &Row) -> Vec<String> {

@@ -1,5 +1,5 @@
 //! Which entries (stored failures) of an output directory a call of ddfuzz counts, minimizes and
-//! checks, and which builds of the program it compares: [`Finders`].
+//! checks, and which builds of the program it compares: [`FailuresOfTarget`].
 //!
 //! A directory may hold failures of several targets, found with several builds of their programs by
 //! several campaigns. Three rules tell which of them a call on one target concerns:
@@ -34,7 +34,7 @@ use ddfuzz_store::{Build, Campaign, CampaignFile, Entry, Kind, Reader, StoreErro
 /// names a campaign on the target), and which groups of the target are gone, that is, did not fail
 /// any more when they were checked with the last build.
 #[derive(Debug)]
-pub struct Finders {
+pub struct FailuresOfTarget {
     /// Which failures count as found on the target; `None` if all failures of the directory do.
     selection: Option<FailureSelection>,
     /// Whether a campaign of the directory is on exactly this target, or no campaign records a
@@ -102,7 +102,7 @@ impl Nearness {
     }
 }
 
-impl Finders {
+impl FailuresOfTarget {
     /// Determines which failures in the directory of `reader` count as found on the target `now`:
     /// those of the campaigns whose target is nearest to `now` ([`Nearness`]). `now` is `None` in a
     /// study, where each failure has its own target; all failures count then. `all`: the campaigns
@@ -113,13 +113,13 @@ impl Finders {
         all: &CampaignFile,
         now: Option<&TargetRecord>,
         shares: bool,
-    ) -> Result<Finders, StoreError> {
+    ) -> Result<FailuresOfTarget, StoreError> {
         let nearest = all.all().map(|one| Nearness::of(one, now)).min();
         let nearest = nearest.unwrap_or(Nearness::Other);
         let ours = all.all().filter(|one| Nearness::of(one, now) == nearest);
         let campaigns: HashSet<String> = ours.map(|one| one.id.clone()).collect();
         let builds = now.and_then(|now| all.builds(now)).unwrap_or_default();
-        let mut finders = Finders {
+        let mut failures = FailuresOfTarget {
             selection: None,
             is_recorded: nearest == Nearness::Same || all.all().all(|one| one.target.is_none()),
             is_same_but_moved: nearest <= Nearness::Moved,
@@ -128,7 +128,7 @@ impl Finders {
             last: builds.last().cloned(),
         };
         if nearest == Nearness::Other || campaigns.len() == all.all().count() {
-            return Ok(finders);
+            return Ok(failures);
         }
         let mut files = HashSet::new();
         for line in reader.triaged()? {
@@ -136,12 +136,12 @@ impl Finders {
                 files.insert((line.input.short().to_string(), crash.major.short()));
             }
         }
-        finders.selection = Some(FailureSelection {
+        failures.selection = Some(FailureSelection {
             campaigns,
             files,
             shares,
         });
-        Ok(finders)
+        Ok(failures)
     }
 
     /// Returns which failures in the directory of `reader` were found on the target of the campaign
@@ -151,9 +151,9 @@ impl Finders {
         reader: &Reader,
         all: &CampaignFile,
         id: &str,
-    ) -> Result<Finders, StoreError> {
+    ) -> Result<FailuresOfTarget, StoreError> {
         let own = all.all().find(|one| one.id == id);
-        Finders::of(reader, all, own.and_then(|own| own.target.as_ref()), false)
+        FailuresOfTarget::of(reader, all, own.and_then(|own| own.target.as_ref()), false)
     }
 
     /// Returns which failures of the directory of `reader` count as found on `target`: those of
@@ -162,8 +162,8 @@ impl Finders {
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub fn of_target(reader: &Reader, target: &Target) -> Result<Finders, StoreError> {
-        Finders::of(reader, &reader.campaigns()?, Some(&record_of(target)), true)
+    pub fn of_target(reader: &Reader, target: &Target) -> Result<FailuresOfTarget, StoreError> {
+        FailuresOfTarget::of(reader, &reader.campaigns()?, Some(&record_of(target)), true)
     }
 
     /// Returns true if the failure `entry` counts as found on the target: its record names a
