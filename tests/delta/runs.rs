@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ddfuzz::delta::{Full, Outcome, Search};
+use ddfuzz::delta::{Full, Outcome, Search, Structure};
 
 use crate::stream::stream;
 
@@ -167,4 +167,20 @@ fn records_with_checksums_go_as_a_whole_and_lose_bytes() {
     let (result, tests) = shrunk(&text, fails);
     assert_eq!(result.len(), 20, "{result:?}");
     assert!(tests <= 200, "{tests} tests");
+}
+
+#[test]
+fn short_texts_without_control_characters_are_not_observed() {
+    let observed = |text: &[u8]| {
+        let mut search = Full::structured(text, Structure::Text);
+        let mut observed = 0;
+        while let Some(candidate) = search.next() {
+            observed += usize::from(candidate.observed);
+            search.tell(Outcome::Pass);
+        }
+        observed
+    };
+    assert_eq!(observed(b"all of it is needed"), 0);
+    assert!(observed(b"all of it is needed, and it may have a length") > 0);
+    assert!(observed(b"all of it\x01is needed\x02\x03") > 0);
 }

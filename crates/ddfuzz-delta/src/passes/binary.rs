@@ -23,6 +23,10 @@ const READINGS: usize = 4;
 /// means another start of the program.
 const SMALLEST_OBSERVED: usize = 9;
 
+/// Minimum size, in bytes, of texts without control characters in which numbers are looked for by
+/// the comparisons of a run. In a smaller one, the length of the rest would be a control character.
+const SMALLEST_OBSERVED_TEXT: usize = 33;
+
 /// Deletes records and bytes of a text by its binary format, and returns whether a format was
 /// found. If `observes_all`, the comparisons of runs are looked at however small the text is.
 ///
@@ -44,7 +48,11 @@ pub(super) async fn binary(work: &mut CurrentBest, observes_all: bool) -> bool {
     if reduce_frame(work).await || has_framed {
         return true;
     }
-    (observes_all || work.len() >= SMALLEST_OBSERVED) && reduce_by_repair(work).await
+    let least = match work.is_text() {
+        true => SMALLEST_OBSERVED_TEXT,
+        false => SMALLEST_OBSERVED,
+    };
+    (observes_all || work.len() >= least) && reduce_by_repair(work).await
 }
 
 /// Finds a count that is followed by as many records, or records with checksums that no number
