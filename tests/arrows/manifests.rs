@@ -158,6 +158,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     // Templates of HTML pages.
     ("maud", &["ddfuzz-store"]),
+    ("md-5", &["ddfuzz-structure"]),
     ("memchr", &["ddfuzz-exec", "ddfuzz-structure"]),
     (
         "nix",
@@ -220,7 +221,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "ddfuzz-store",
         ],
     ),
-    ("sha1", &["ddfuzz"]),
+    ("sha1", &["ddfuzz", "ddfuzz-structure"]),
+    ("sha2", &["ddfuzz-structure"]),
     ("signal-hook", &["ddfuzz"]),
     (
         "tempfile",

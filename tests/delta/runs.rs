@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ddfuzz::delta::{Full, Outcome, Search};
+use ddfuzz::delta::{Full, Outcome, Search, Structure};
 
 use crate::stream::stream;
 
@@ -167,4 +167,90 @@ fn records_with_checksums_go_as_a_whole_and_lose_bytes() {
     let (result, tests) = shrunk(&text, fails);
     assert_eq!(result.len(), 20, "{result:?}");
     assert!(tests <= 200, "{tests} tests");
+}
+
+#[test]
+fn short_texts_without_control_characters_are_not_observed() {
+    let observed = |text: &[u8]| {
+        let mut search = Full::structured(text, Structure::Text);
+        let mut observed = 0;
+        while let Some(candidate) = search.next() {
+            observed += usize::from(candidate.observed);
+            search.tell(Outcome::Pass);
+        }
+        observed
+    };
+    assert_eq!(observed(b"all of it is needed"), 0);
+    assert!(observed(b"all of it is needed, and it may have a length") > 0);
+    assert!(observed(b"all of it\x01is needed\x02\x03") > 0);
+}
+
+/// What a reader of sections says of a picture: two sections behind a head, each behind its length;
+/// the first one has records, the second one a bad byte. A wrong length is another failure.
+fn read_sections(text: &[u8]) -> Outcome {
+    let section = |text: &mut &[u8]| {
+        let (length, rest) = text.split_first_chunk::<4>()?;
+        let (section, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        *text = rest;
+        Some(section.to_vec())
+    };
+    let read = || {
+        let mut rest = text
+            .get(6..)
+            .filter(|_| text.starts_with(b"8BPS\x00\x01"))?;
+        let mut records = &section(&mut rest)?[..];
+        let layers = section(&mut rest)?;
+        while let Some((length, rest)) = records.split_first() {
+            records = rest.get(usize::from(*length)..)?;
+        }
+        Some(layers.contains(&0xee) && rest.len() >= 2)
+    };
+    match (text.len(), read()) {
+        (0..6, _) => Outcome::Pass,
+        (_, Some(true)) => Outcome::Fail,
+        (_, Some(false)) => Outcome::Pass,
+        (_, None) => Outcome::Unresolved,
+    }
+}
+
+#[test]
+fn a_block_in_the_middle_goes_with_its_length() {
+    let mut records = Vec::new();
+    for seed in 0..200_u8 {
+        let payload = stream(u64::from(seed), 40 + usize::from(seed) % 90);
+        records.extend([&[payload.len() as u8][..], &payload].concat());
+    }
+    let mut layers = stream(500, 900)
+        .iter()
+        .map(|byte| byte % 0xe0)
+        .collect::<Vec<_>>();
+    layers[700] = 0xee;
+    let length = |bytes: &[u8]| (bytes.len() as u32).to_be_bytes();
+    let text = [
+        b"8BPS\x00\x01",
+        &length(&records)[..],
+        &records,
+        &length(&layers),
+        &layers,
+        &stream(9, 300),
+    ]
+    .concat();
+    assert_eq!(read_sections(&text), Outcome::Fail);
+    let mut search = Full::structured(&text, Structure::Binary);
+    let (mut best, mut texts) = (text.clone(), HashSet::new());
+    while let Some(asked) = search.next() {
+        let mut candidate = Vec::new();
+        asked.write_into(&text, &best, &mut candidate);
+        let outcome = read_sections(&candidate);
+        let is_proved = asked.rule.name() == "mutations";
+        if !is_proved {
+            texts.insert(candidate.clone());
+        }
+        search.tell(outcome);
+        if outcome == Outcome::Fail {
+            best = candidate;
+        }
+    }
+    assert_eq!(best.len(), 6 + 4 + 4 + 1 + 2, "{best:?}");
+    assert!(texts.len() <= 400, "{} tests", texts.len());
 }

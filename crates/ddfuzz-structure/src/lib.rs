@@ -29,6 +29,7 @@ mod reader;
 mod render;
 mod runs;
 mod sharing;
+mod sum;
 
 pub use functions::{Function, functions};
 pub use mutation::{MutationParser, MutationSource, ParsedInput};

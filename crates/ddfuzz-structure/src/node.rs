@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use crate::number::{Encoding, Sum};
+use crate::number::Encoding;
 use crate::packed::Packed;
 use crate::runs::Runs;
+use crate::sum::Sum;
 
 /// Identifies a group of nodes within the tree of a file. Numbers in the file refer by it to the
 /// group whose length, offset or checksum they state.

@@ -1,5 +1,5 @@
 //! Compressed parts of files, and the methods of compression: deflate with and without zlib, LZW of
-//! GIF and TIFF, PackBits, rows with predictors, and LZMA2.
+//! GIF and TIFF, PackBits, rows with predictors, and LZMA2; bytes in hexadecimal digits.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -50,6 +50,11 @@ pub enum Codec {
     Rows(usize),
     /// LZMA2, as in xz, with a dictionary of at most this many bytes.
     Lzma2(u32),
+    /// Two hexadecimal digits for each byte.
+    Hex {
+        /// True if letters among the digits are capitals.
+        is_upper: bool,
+    },
 }
 
 /// Whether numbers refer across the border of a compressed node: from outside to groups of nodes
@@ -160,6 +165,7 @@ impl Codec {
                 return unpack_codes(&mut decoder, content, packed, limit);
             }
             Codec::PackBits => return unpack_bits(content, packed, limit),
+            Codec::Hex { is_upper } => return unpack_hex(content, packed, is_upper, limit),
         };
         usize::try_from(used).ok()
     }
@@ -190,6 +196,7 @@ impl Codec {
                 return encoder.encode(content).unwrap_or_default();
             }
             Codec::PackBits => return pack_bits(content),
+            Codec::Hex { is_upper } => return pack_hex(content, is_upper),
         };
         let stored = self.store(content);
         match compressed {
@@ -417,6 +424,33 @@ fn pack_bits(content: &[u8]) -> Vec<u8> {
     packed
 }
 
+/// Appends the bytes that the hexadecimal digits `packed` state to `content`; returns the number of
+/// digits. `None` if there are other characters, letters of the other case, an odd number of digits,
+/// or more than `limit` bytes.
+fn unpack_hex(content: &mut Vec<u8>, packed: &[u8], is_upper: bool, limit: u64) -> Option<usize> {
+    let digit = |byte: &u8| match (byte, is_upper) {
+        (b'0'..=b'9', _) => Some(byte - b'0'),
+        (b'a'..=b'f', false) => Some(byte - b'a' + 10),
+        (b'A'..=b'F', true) => Some(byte - b'A' + 10),
+        _ => None,
+    };
+    (packed.len().is_multiple_of(2) && packed.len() as u64 / 2 <= limit).then_some(())?;
+    for two in packed.chunks_exact(2) {
+        content.push(digit(&two[0])? << 4 | digit(&two[1])?);
+    }
+    Some(packed.len())
+}
+
+/// Returns bytes as hexadecimal digits, two for each.
+fn pack_hex(content: &[u8], is_upper: bool) -> Vec<u8> {
+    let digits: &[u8; 16] = match is_upper {
+        true => b"0123456789ABCDEF",
+        false => b"0123456789abcdef",
+    };
+    let two = |byte: &u8| [byte >> 4, byte & 0xf].map(|digit| digits[usize::from(digit)]);
+    content.iter().flat_map(two).collect()
+}
+
 /// Returns bytes compressed as LZW data of GIF, with the smallest minimum code size that all bytes
 /// fit in.
 fn pack_gif(content: &[u8]) -> Vec<u8> {
@@ -437,7 +471,9 @@ fn pack_gif(content: &[u8]) -> Vec<u8> {
 mod tests {
     use super::Codec;
 
-    const ALL: [Codec; 7] = [
+    const ALL: [Codec; 9] = [
+        Codec::Hex { is_upper: false },
+        Codec::Hex { is_upper: true },
         Codec::Rows(5),
         Codec::Lzma2(1 << 23),
         Codec::Deflate,
@@ -477,6 +513,8 @@ mod tests {
     #[test]
     fn content_that_is_too_large_or_cut_off_stays_compressed() {
         let large = vec![0; 1 << 20];
+        assert_eq!(Codec::Hex { is_upper: true }.unpack(b"0f", &mut 0), None);
+        assert_eq!(Codec::Hex { is_upper: true }.unpack(b"0F1", &mut 0), None);
         for codec in ALL {
             let packed = codec.pack(&large);
             let used = &mut (15 << 20 | 1);

@@ -5,8 +5,9 @@ use ddfuzz_delta::Checksum;
 
 use crate::formats::{nested, packet};
 use crate::node::{Group, Label, Meaning, Node, Number};
-use crate::number::{Encoding, Sum};
+use crate::number::Encoding;
 use crate::packed::{Codec, Packed};
+use crate::sum::Sum;
 use ddfuzz_delta::interruption;
 
 /// Maximum depth of the tree of a file; deeper groups of nodes are not taken apart but stay

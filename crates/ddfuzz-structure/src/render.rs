@@ -139,7 +139,7 @@ fn is_elastic(number: &Number) -> bool {
     match number.encoding {
         Encoding::Dict(_)
         | Encoding::Digits
-        | Encoding::Hex(_)
+        | Encoding::Hex { .. }
         | Encoding::VarintBig
         | Encoding::Serial(_) => true,
         Encoding::Varint => matches!(number.meaning, Meaning::Present(..)),
@@ -379,7 +379,7 @@ impl<'a> Renderer<'a> {
         };
         checks.sort_by_key(|(number, _)| scope(number));
         for (number, place) in checks {
-            self.check(number, place);
+            fits &= self.check(number, place);
         }
         fits & self.settle_packed()
     }
@@ -488,27 +488,32 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    fn check(&mut self, number: &Number, place: Range<usize>) {
+    /// Writes a checksum into its `place` in the text. Returns false if it takes more or fewer bytes
+    /// than it was given: all must then be written again with the new size, which is in `widths`.
+    fn check(&mut self, number: &Number, place: Range<usize>) -> bool {
         let Meaning::Check(sum, of) = number.meaning else {
-            return;
+            return true;
         };
+        let write = |bytes: &[u8]| sum.write(bytes, number.bias, number.encoding);
         let stated = match self.spans.get(&of) {
-            Some(Span::Content(bytes)) => sum.of(bytes),
+            Some(Span::Content(bytes)) => write(bytes),
             Some(Span::Place(scope)) => {
                 let scope = scope.clone();
                 if scope.contains(&place.start) {
                     self.text[place.clone()].fill(sum.blank());
                 }
-                sum.of(&self.text[scope])
+                write(&self.text[scope])
             }
-            None => return,
+            None => return true,
         };
-        let stated = number
-            .encoding
-            .write(stated.wrapping_add_signed(number.bias));
         if stated.len() == place.len() {
             self.text[place].copy_from_slice(&stated);
+        } else if is_elastic(number) {
+            let key = (number.encoding, number.meaning, number.bias);
+            self.widths.insert(key, stated.len());
+            return false;
         }
+        true
     }
 }
 

@@ -5,7 +5,8 @@ use crate::Outcome;
 use crate::passes::beginnings::beginnings;
 use crate::passes::chained::{chained, framed, unchecked};
 use crate::passes::current_best::CurrentBest;
-use crate::passes::detect::{SCOPE, frames, payload, records};
+use crate::passes::detect::{SCOPE, blocks, frames, payload, records};
+use crate::passes::field::Field;
 use crate::passes::list::ListSearch;
 use crate::passes::protocol::Protocol;
 use crate::passes::repair::Repair;
@@ -22,6 +23,10 @@ const READINGS: usize = 4;
 /// smaller text has room for hardly a byte beside a length and a checksum, and observing a run
 /// means another start of the program.
 const SMALLEST_OBSERVED: usize = 9;
+
+/// Minimum size, in bytes, of texts without control characters in which numbers are looked for by
+/// the comparisons of a run. In a smaller one, the length of the rest would be a control character.
+const SMALLEST_OBSERVED_TEXT: usize = 33;
 
 /// Deletes records and bytes of a text by its binary format, and returns whether a format was
 /// found. If `observes_all`, the comparisons of runs are looked at however small the text is.
@@ -44,7 +49,11 @@ pub(super) async fn binary(work: &mut CurrentBest, observes_all: bool) -> bool {
     if reduce_frame(work).await || has_framed {
         return true;
     }
-    (observes_all || work.len() >= SMALLEST_OBSERVED) && reduce_by_repair(work).await
+    let least = match work.is_text() {
+        true => SMALLEST_OBSERVED_TEXT,
+        false => SMALLEST_OBSERVED,
+    };
+    (observes_all || work.len() >= least) && reduce_by_repair(work).await
 }
 
 /// Finds a count that is followed by as many records, or records with checksums that no number
@@ -85,6 +94,35 @@ pub(super) async fn unchecked_records(work: &mut CurrentBest, most_needed: usize
     readings.truncate(READINGS);
     readings.extend(beginnings(&text));
     reduce_readings(work, readings, most_needed).await
+}
+
+/// Deletes whole blocks in the middle of a binary text, each counted by a length near its front
+/// that becomes 0, as long as one can be deleted; then bytes of a block that is needed, until
+/// `most_needed` successive ones turn out to be needed. Returns whether the text became shorter.
+pub(super) async fn delete_blocks(work: &mut CurrentBest, most_needed: usize) -> bool {
+    let before = work.reductions();
+    let protocol = |field: &Field, pieces| Protocol {
+        rule: "payload",
+        fields: vec![field.clone()],
+        pieces,
+    };
+    let mut round = None;
+    while round != Some(work.reductions()) {
+        round = Some(work.reductions());
+        for field in blocks(&work.text()) {
+            let mut block = protocol(&field, vec![field.scope.clone()]);
+            let mut list = ListSearch::new(work, &mut block);
+            if list.delete(0..1).await.is_some() {
+                break;
+            }
+        }
+    }
+    if work.len() <= LARGEST {
+        let blocks = blocks(&work.text()).into_iter().take(READINGS);
+        let readings = blocks.map(|field| payload(&protocol(&field, Vec::new())));
+        reduce_readings(work, readings.collect(), most_needed).await;
+    }
+    work.reductions() > before
 }
 
 /// Tests guesses of how the text consists of records, until a test confirms one; then deletes

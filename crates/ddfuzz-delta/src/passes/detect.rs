@@ -1,5 +1,6 @@
 //! Finds length, count and checksum fields of a binary format by the bytes that they agree with.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use crate::passes::field::{Checksum, Field, Form, Meaning};
@@ -19,6 +20,11 @@ const SLACK: usize = 16;
 pub(super) const SCOPE: usize = 17;
 /// Maximum number of bytes that may follow the bytes which a length field counts.
 const TRAILER: usize = 8;
+/// Minimum number of bytes of a block in the middle of a text that a length field counts; smaller
+/// numbers are often no lengths.
+const LEAST_BLOCK: usize = 16;
+/// Maximum number of such blocks that are tried in one text.
+const MOST_BLOCKS: usize = 16;
 /// Minimum number of records for a count of them to be recognized in a binary text; fewer records
 /// may agree with a count by chance.
 pub(super) const FEWEST: usize = 3;
@@ -34,7 +40,7 @@ pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
         .flat_map(|at| Form::ALL.map(|form| (at, form)))
         .filter_map(|(at, form)| counted(text, at, form))
         .collect();
-    found.sort_by_key(|protocol| std::cmp::Reverse(protocol.pieces.len()));
+    found.sort_by_key(|protocol| Reverse(protocol.pieces.len()));
     found
 }
 
@@ -164,6 +170,29 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     // A matching checksum is hardly a coincidence.
     frames.sort_by_key(|frame| frame.fields.len() < 2);
     frames
+}
+
+/// Finds blocks in the middle of a binary text: bytes that a length field of two or four bytes near
+/// the front counts, and behind which the text goes on. Returns the length fields of at most
+/// [`MOST_BLOCKS`] of them, wide ones first, then those of large blocks.
+pub(super) fn blocks(text: &[u8]) -> Vec<Field> {
+    let wide = Form::ALL.into_iter().filter(|form| form.width > 1);
+    let places = wide.flat_map(|form| (0..FRONT.min(text.len())).map(move |at| (form, at)));
+    let found = places.filter_map(|(form, at)| {
+        let number = usize::try_from(form.read(text, at)?).ok()?;
+        let start = at + form.width;
+        let end = start.checked_add(number).filter(|end| *end < text.len())?;
+        (number >= LEAST_BLOCK).then_some(Field {
+            at,
+            form,
+            scope: start..end,
+            meaning: Meaning::Length,
+        })
+    });
+    let mut found: Vec<Field> = found.collect();
+    found.sort_by_key(|field| (Reverse(field.form.width), Reverse(field.scope.len())));
+    found.truncate(MOST_BLOCKS);
+    found
 }
 
 /// Returns the ranges of bytes that a length field may count if it states `number` and ends at

@@ -102,7 +102,7 @@ pub enum Checksum {
 
 impl Checksum {
     /// All checksums, each with the field widths, in bytes, that may hold it.
-    pub(super) const ALL: [(Checksum, &'static [usize]); 8] = [
+    pub const ALL: [(Checksum, &'static [usize]); 8] = [
         (Checksum::Crc32, &[4]),
         (Checksum::Adler32, &[4]),
         (Checksum::Fnv32, &[4]),

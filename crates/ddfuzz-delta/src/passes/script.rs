@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::document::Structure;
-use crate::passes::binary::{binary, unchecked_records};
+use crate::passes::binary::{binary, delete_blocks, unchecked_records};
 use crate::passes::container::{container, delete_parts_again};
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
@@ -132,6 +132,9 @@ const UNRESOLVED_LIMIT: usize = 2;
 /// Number of successive needed bytes after which the first deletion of single bytes of binary data
 /// ends: the data probably consist of records, which are deleted first, in far fewer tests.
 const DENSE: usize = 32;
+/// Number of successive needed groups of two bytes after which their deletion ends in binary data:
+/// where so many are needed, it is not the parity of the size that matters.
+const MANY_GROUPS: usize = 1024;
 /// Number of tests of the search up to which the extra passes (deleting pairs of bytes, writing `0`
 /// over bytes) get no tests.
 const CHEAP: usize = 24;
@@ -213,6 +216,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
             plan: bytes_plan,
             structured,
             most_needed: if is_dense { DENSE } else { usize::MAX },
+            most_groups: if is_dense { MANY_GROUPS } else { usize::MAX },
             cut_short: false,
         },
         with_runs,
@@ -254,7 +258,7 @@ impl Rounds {
             if work.reductions() == clean && unresolved && !by_groups {
                 // Most bytes are needed only because another bug occurs without them.
                 by_groups = true;
-                reduce_groups(work).await;
+                reduce_groups(work, self.bytes.most_groups).await;
             }
             if work.reductions() > clean {
                 continue;
@@ -470,22 +474,32 @@ struct SingleBytes {
     structured: bool,
     /// Number of successive needed bytes after which the deletion of single bytes ends.
     most_needed: usize,
+    /// Number of successive needed groups of two bytes after which the deletion of groups ends.
+    most_groups: usize,
     /// True if the last deletion of single bytes ended before all bytes were tried.
     cut_short: bool,
 }
 
 impl SingleBytes {
-    /// Deletes single bytes of the text; if too many tests are UNRESOLVED, deletes groups of two
-    /// bytes first, and then single bytes again.
+    /// Deletes single bytes of the text. If too many tests are UNRESOLVED, deletes blocks and groups
+    /// of two bytes first, and then single bytes again.
     async fn reduce(&mut self, work: &mut CurrentBest) {
-        self.cut_short = false;
-        if self.reduce_plain(work).await {
-            return;
+        loop {
+            self.cut_short = false;
+            if self.reduce_plain(work).await {
+                return;
+            }
+            // Most programs that fail in another way do so because of a wrong length.
+            let is_first = self.most_needed < usize::MAX;
+            if !is_first || !delete_blocks(work, self.most_needed).await {
+                break;
+            }
         }
-        reduce_groups(work).await;
+        reduce_groups(work, self.most_groups).await;
         let mut units = Bytes::all(work, "bytes", 1, 0);
-        let mut list = ListSearch::new(work, &mut units);
+        let mut list = ListSearch::new(work, &mut units).stop_after(self.most_needed);
         list.reduce().await;
+        self.cut_short = list.has_stopped();
     }
 
     /// Deletes lines, then bytes at both ends and in the middle of the text, writes `0` over bytes
@@ -531,11 +545,13 @@ impl SingleBytes {
 }
 
 /// Deletes groups of two neighboring bytes, first those that begin at even and then those at odd
-/// offsets, for inputs in which the parity of a size or position matters.
-async fn reduce_groups(work: &mut CurrentBest) {
+/// offsets, for inputs in which the parity of a size or position matters. Each ends when
+/// `most_needed` groups in a row were needed.
+async fn reduce_groups(work: &mut CurrentBest, most_needed: usize) {
     for skipped in [0, 1] {
         let mut units = Bytes::all(work, "groups", 2, skipped);
-        ListSearch::new(work, &mut units).reduce().await;
+        let mut list = ListSearch::new(work, &mut units).stop_after(most_needed);
+        list.reduce().await;
     }
     if work.len() <= FEW {
         pairs(work, FEW * FEW / 2).await;

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use super::image::series;
 use crate::node::{Group, Label, Meaning, Node, Part};
-use crate::number::{Encoding, Sum};
+use crate::number::Encoding;
 use crate::packed::Codec;
 use crate::reader::Reader;
+use crate::sum::Sum;
 
 /// Size of the fixed fields of a ZIP member's local header, in bytes.
 const ZIP_HEAD: usize = 30;

@@ -70,7 +70,7 @@ impl Style {
         });
         let chunks = [false, true].map(|is_upper| Style {
             before: b"",
-            encoding: Encoding::Hex(is_upper),
+            encoding: Encoding::Hex { is_upper, width: 0 },
             after: b"\r\n",
             end: b"\r\n",
         });
@@ -262,7 +262,7 @@ fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Count
 
 /// Returns the tree nodes of text between strings: a deletable part for each whole line, and a
 /// payload for the rest.
-fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
+pub(super) fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let nodes = lines.map(|line| match line.ends_with(b"\n") && reader.count_part() {
         true => Group::part(reader.label(), vec![Node::payload(line)]).into(),

@@ -6,8 +6,9 @@ use super::font_tables::{kerning, maps, names};
 use super::glyphs::Glyphs;
 use super::layout::{definitions, layout};
 use crate::node::{Group, Meaning, Node, Part};
-use crate::number::{Encoding, Sum};
+use crate::number::Encoding;
 use crate::reader::Reader;
+use crate::sum::Sum;
 
 /// Size of a font's header (offset table), in bytes.
 const HEAD: usize = 12;

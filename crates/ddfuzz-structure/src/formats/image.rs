@@ -2,9 +2,10 @@
 //! in one number.
 
 use crate::node::{Group, Label, Meaning, Node};
-use crate::number::{Encoding, Sum};
+use crate::number::Encoding;
 use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
+use crate::sum::Sum;
 
 /// Returns `nodes` followed by a payload (changeable bytes) of the bytes of `text` from offset `at`
 /// on; without the payload, if there are no such bytes.

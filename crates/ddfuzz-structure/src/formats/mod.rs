@@ -10,6 +10,7 @@ mod elf;
 mod font;
 mod font_tables;
 mod glyphs;
+mod hex_lines;
 mod icc;
 mod image;
 mod item;
@@ -29,6 +30,8 @@ mod sqlite_cells;
 mod sqlite_layout;
 mod sqlite_statements;
 mod subtables;
+mod sum_places;
+mod summed;
 mod table;
 mod tiff;
 mod wasm;
@@ -249,9 +252,14 @@ static KNOWN: &[Known] = &[
     },
 ];
 
-/// The formats in which sizes of strings are written in digits. They have no magic bytes, and are
-/// tried in this order.
+/// The formats in which checksums, or sizes of strings, are written in digits. They have no magic
+/// bytes, and are tried in this order.
 static DIGITS: &[Known] = &[
+    Known {
+        name: "summed",
+        magic: &[],
+        read: How::Function(summed::summed),
+    },
     Known {
         name: "bencode",
         magic: &[],
@@ -305,8 +313,8 @@ impl Known {
         KNOWN.iter().chain(ITEMS).chain(DIGITS)
     }
 
-    /// Returns the formats in which sizes of strings are written in digits; a text of such a format
-    /// is readable as plain text, too.
+    /// Returns the formats in which checksums, or sizes of strings, are written in digits; a text of
+    /// such a format is readable as plain text, too.
     pub fn in_digits() -> impl Iterator<Item = &'static Known> {
         DIGITS.iter()
     }

@@ -1,8 +1,9 @@
 //! Reader for network packets, as capture files contain them: IPv4 and IPv6 with UDP, TCP and ICMP.
 
 use crate::node::{Group, Label, Meaning, Node};
-use crate::number::{Encoding, Sum};
+use crate::number::Encoding;
 use crate::reader::Reader;
+use crate::sum::Sum;
 
 /// Known link-layer headers, which precede an IP packet (Ethernet, Ethernet with a VLAN tag, Linux
 /// cooked capture, none): the size of each in bytes, and the offset in it of the number of the

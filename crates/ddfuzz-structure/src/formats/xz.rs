@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use super::image::rest;
 use crate::node::{Group, Label, Meaning, Node, Part};
-use crate::number::{Encoding, Sum};
+use crate::number::Encoding;
 use crate::packed::Codec;
 use crate::reader::Reader;
+use crate::sum::Sum;
 
 /// Magic bytes at the beginning of an xz stream.
 pub const HEAD: &[u8] = b"\xfd7zXZ\0";

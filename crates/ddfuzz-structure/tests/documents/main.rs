@@ -23,6 +23,7 @@ mod repairs;
 mod samples;
 mod searches;
 mod sounds;
+mod sums;
 
 use std::sync::Arc;
 

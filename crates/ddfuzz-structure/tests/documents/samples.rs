@@ -531,5 +531,7 @@ fn documents() -> Vec<(&'static str, Vec<u8>)> {
         ("bencode", crate::digits::bencode()),
         ("php", crate::digits::php()),
         ("counted", crate::digits::counted()),
+        ("summed", crate::sums::counted_records()),
+        ("summed", crate::sums::hex_records()),
     ]
 }
