@@ -409,7 +409,7 @@ fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflo
 /// Returns true if a changed run, which ended as `it` says, counts as one without failure. If the
 /// failing run crashes, that is any exit; if it exits with a failing status, an exit with status 0;
 /// if only its output is wrong, the same end as that of the failing run with output that is not.
-fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
+pub(crate) fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
     match criterion {
         Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),
         Criterion::Exit(..) => it.ended == Ended::Exit(0),

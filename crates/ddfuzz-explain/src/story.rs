@@ -6,6 +6,7 @@ use crate::certainty::{certainty, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
+use crate::recursion;
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, SwitchedRecord, WriterRecord,
 };
@@ -41,6 +42,7 @@ pub fn text(it: &Explanation) -> String {
                 let names = it.only_failing[..shown].join(", ");
                 lines.push(format!("Only the failing run enters: {names}"));
             }
+            lines.extend(recursion::text(it));
             lines.extend(overflow(it));
             lines.extend(overrun(it));
             lines.extend(freed_early(it));
@@ -53,7 +55,8 @@ pub fn text(it: &Explanation) -> String {
         None if it.chain.is_empty() => lines.extend(slice(it)),
         None => {
             lines.extend(slice(it));
-            let mut rest: Vec<String> = overflow(it).into_iter().collect();
+            let mut rest: Vec<String> = recursion::text(it).into_iter().collect();
+            rest.extend(overflow(it));
             rest.extend(overrun(it));
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));

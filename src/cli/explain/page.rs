@@ -31,8 +31,12 @@ pub fn html(it: &Explanation) -> String {
     if !it.chain.is_empty() {
         page += "<h2>The chain</h2>\n";
         page += &table(it);
+    }
+    if !it.chain.is_empty() || it.recursion.is_some() {
         page += "<h2>Source</h2>\n";
         page += &sources(it);
+    }
+    if !it.chain.is_empty() {
         page += &it.drawing;
         page += "<h2>By hand, in gdb</h2>\n";
         page += &commands(it);
@@ -158,7 +162,7 @@ fn examined(it: &Explanation) -> String {
 
 /// Returns the places in the source that an explanation names beside the statements of its
 /// cause–effect chain, each with a note. At these places a value is returned, the two runs take
-/// different paths, or a heap block is allocated, overflowed or freed.
+/// different paths, a heap block is allocated, overflowed or freed, or a recursion goes on.
 fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let mut found = Vec::new();
     for (index, link) in it.chain.iter().enumerate() {
@@ -201,6 +205,15 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         let size = block.size.iter().filter_map(|it| it.written.first());
         found.extend(size.map(|place| (place, "its size is made here".to_owned())));
         found.push((&block.writer, "written behind its end".to_owned()));
+    }
+    if let Some(recursion) = &it.recursion {
+        let round = recursion.round.iter();
+        found.extend(round.map(|place| (place, "the recursion goes on here".to_owned())));
+        let closed = recursion.closed.iter().filter_map(|it| it.place.first());
+        found.extend(closed.map(|place| (place, "this closes the cycle".to_owned())));
+        let decided = recursion.decided.iter();
+        let otherwise = "decided otherwise, the run does not fail";
+        found.extend(decided.map(|place| (place, otherwise.to_owned())));
     }
     let overrun = it.overrun.iter().filter_map(|it| it.place.first());
     found.extend(overrun.map(|place| (place, "written into another variable".to_owned())));
