@@ -253,9 +253,7 @@ impl<'a> Explaining<'a> {
         let trace = engine.trace(Side::Failing)?;
         let ways = (&criterion, &trace, limit);
         let written = self.part(&mut engine, Stage::Facts, |result, engine| {
-            if let Some(recursion) = &recursion {
-                add_first_value(result, engine, recursion, &trace)?;
-            }
+            add_first_value(result, engine, recursion.as_ref(), &trace)?;
             add_facts(result, engine, ways, block, budget)
         })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;

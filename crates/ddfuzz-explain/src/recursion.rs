@@ -296,10 +296,10 @@ fn add_links(
 pub(crate) fn add_first_value(
     result: &mut Explanation,
     engine: &mut Engine,
-    recursion: &Recursion,
+    recursion: Option<&Recursion>,
     trace: &Trace,
 ) -> Result<(), EngineError> {
-    let Some(record) = &mut result.recursion else {
+    let (Some(record), Some(recursion)) = (&mut result.recursion, recursion) else {
         return Ok(());
     };
     let Some(name) = record.moving().map(str::to_owned) else {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::explain::chain::Confidence;
-use crate::explain::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
+use crate::explain::report::{Explanation, FrameRecord, LinkRecord, RecursionRecord, WriterRecord};
 use crate::explain::source_text;
 use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
@@ -206,15 +206,7 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         found.extend(size.map(|place| (place, "its size is made here".to_owned())));
         found.push((&block.writer, "written behind its end".to_owned()));
     }
-    if let Some(recursion) = &it.recursion {
-        let round = recursion.round.iter();
-        found.extend(round.map(|place| (place, "the recursion goes on here".to_owned())));
-        let closed = recursion.closed.iter().filter_map(|it| it.place.first());
-        found.extend(closed.map(|place| (place, "this closes the cycle".to_owned())));
-        let decided = recursion.decided.iter();
-        let otherwise = "decided otherwise, the run does not fail";
-        found.extend(decided.map(|place| (place, otherwise.to_owned())));
-    }
+    found.extend(it.recursion.iter().flat_map(of_recursion));
     let overrun = it.overrun.iter().filter_map(|it| it.place.first());
     found.extend(overrun.map(|place| (place, "written into another variable".to_owned())));
     let moved = it.moved_early.first().into_iter();
@@ -225,6 +217,17 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let used = it.used_late.first().into_iter();
     found.extend(used.map(|place| (place, "the block is used after that".to_owned())));
     found
+}
+
+/// Returns the places that make a recursion go on, each with a note.
+fn of_recursion(it: &RecursionRecord) -> Vec<(&FrameRecord, String)> {
+    let round = it.round.iter().map(|it| (it, "the recursion goes on here"));
+    let closed = it.closed.iter().filter_map(|it| it.place.first());
+    let closed = closed.map(|it| (it, "this closes the cycle"));
+    let otherwise = "decided otherwise, the run does not fail";
+    let decided = it.decided.iter().map(|it| (it, otherwise));
+    let all = round.chain(closed).chain(decided);
+    all.map(|(place, note)| (place, note.to_owned())).collect()
 }
 
 /// Number of source lines that are shown before and after each line that the cause–effect chain

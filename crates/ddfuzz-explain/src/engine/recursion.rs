@@ -7,7 +7,7 @@ use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
 
 use super::instructions::Value;
-use super::origin::Origin;
+use super::origin;
 use super::process::{Process, by_number};
 use super::run::{Next, Pace, Run};
 use super::state::Reading;
@@ -15,8 +15,9 @@ use super::watchdog::TimeLimit;
 use super::writer::{Watched, watch};
 use super::{Ending, Engine, EngineError, Point, Side, Unsupported};
 use crate::dwarf::frames::Frame;
-use crate::graph::Place;
+use crate::graph::{Origin, Place};
 use crate::types::{Encoding, Shape, TypeId, integer};
+use crate::unfold::Variable;
 
 /// Number of frames at the top of the stack by which the functions of the recursion are found.
 const INNERMOST: usize = 256;
@@ -101,7 +102,7 @@ pub(crate) struct Recursion {
     /// Number of the first of these calls.
     pub last_from: usize,
     /// How often the run had come to the first statement of the first function when the recursion
-    /// began, that time included.
+    /// began, that time included; 0 where that was not counted.
     begins: u64,
 }
 
@@ -193,12 +194,14 @@ impl Engine {
             return Ok(None);
         };
         let mut first: Vec<(u64, Values)> = Vec::new();
-        let mut begins = 0;
+        let (mut begins, mut is_counted) = (0, true);
         self.follow(&calls, None, |engine, run, registers, (number, stop)| {
             first.truncate(number);
             if number == 0 {
-                begins = stop + 1;
+                begins = if is_counted { stop + 1 } else { 0 };
             }
+            // The calls inside of the last one are not counted.
+            is_counted &= number + 1 < SEEN.min(calls.heads.len() / 2);
             // What was not seen before cannot be followed.
             if first.len() == number {
                 first.push((stop, engine.parameters_at(run, registers)));
@@ -401,7 +404,7 @@ impl Engine {
         recursion: &Recursion,
         points: &[Point],
         name: &str,
-    ) -> Result<Option<Origin>, EngineError> {
+    ) -> Result<Option<origin::Origin>, EngineError> {
         let begins = self.first_statement(recursion.calls.entry());
         let is_it = |it: &Point| (it.pc, it.nth) == (begins, recursion.begins);
         let seen = recursion.first.first();
@@ -409,6 +412,13 @@ impl Engine {
         let (Some(to), Some((_, seen))) = (points.iter().position(is_it), seen) else {
             return Ok(None);
         };
+        // A loop may have come to the statement more often than the function was called.
+        let mut run = self.start(Side::Failing)?;
+        let registers = self.run_to(&mut run, points[to])?;
+        if Some(&self.parameters_at(&mut run, &registers)) != recursion.first.first() {
+            return Ok(None);
+        }
+        drop(run);
         let value = match seen.place {
             Place::Memory(address) => Value::Memory(address, seen.size),
             Place::Register(number) => Value::Register(usize::from(number)),
@@ -479,7 +489,33 @@ impl Engine {
             is_raw: false,
             arguments: &[],
         };
-        let parameters = reading.parameters(&frames, registers, &mut run.process);
+        let function = reading
+            .info
+            .function(frames[0].code.wrapping_sub(self.bias));
+        let declared = function.iter().flat_map(|it| {
+            let all = it.variables.iter().take(it.parameters);
+            all.map(|it| it.id)
+        });
+        let declared: HashSet<u64> = declared.collect();
+        let mut parameters = Vec::new();
+        reading.locals(&frames, 0, registers, &mut run.process, &mut |it| {
+            parameters.extend(it.flatten().filter(|it| {
+                matches!(it.origin, Origin::Local { variable, .. } if declared.contains(&variable))
+            }));
+        });
+        // They are told from the last to the first.
+        parameters.reverse();
+        self.values(run, registers, &parameters)
+    }
+
+    /// Returns the values of the parameters of a stopped run, and of the fields of the records to
+    /// which they point.
+    fn values(
+        &self,
+        run: &mut Run,
+        registers: &user_regs_struct,
+        parameters: &[Variable],
+    ) -> Values {
         let mut found = Values::new();
         for it in parameters {
             let of = self.info.types.get(it.of);

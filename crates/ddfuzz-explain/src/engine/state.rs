@@ -266,34 +266,10 @@ impl Reading<'_> {
         found.map(|place| (place, value))
     }
 
-    /// Returns the parameters of the function of the innermost frame that have a place, in the order
-    /// of their declarations.
-    pub(super) fn parameters(
-        &self,
-        frames: &[Frame],
-        registers: &user_regs_struct,
-        process: &mut Process,
-    ) -> Vec<Variable> {
-        let code = frames[0].code.wrapping_sub(self.bias);
-        let function = self.info.function(code);
-        let declared = function.map_or(&[][..], |it| {
-            &it.variables[..it.parameters.min(it.variables.len())]
-        });
-        let mut found = Vec::new();
-        self.locals(frames, 0, registers, process, &mut |it| {
-            found.extend(it.flatten().filter(|it| {
-                let mut all = declared.iter().map(|it| it.id);
-                all.any(|id| matches!(it.origin, Origin::Local { variable, .. } if variable == id))
-            }));
-        });
-        found.reverse();
-        found
-    }
-
     /// Calls `found` for each variable that is in scope in the frame with the index `index`. The
     /// argument is the variable with its place; `Some(None)` if the variable has a value, but no
     /// place that could be changed; `None` if its value is unknown.
-    fn locals(
+    pub(super) fn locals(
         &self,
         frames: &[Frame],
         index: usize,
