@@ -436,3 +436,28 @@ fn the_page_is_readable_at_any_width_in_light_dark_and_print() {
         chromium.picture(&format!("explanation-{width}"));
     }
 }
+
+#[test]
+fn a_recursion_without_an_end_is_explained_by_what_closes_its_cycle() {
+    let desk = Desk::new();
+    let source = "crates/ddfuzz-explain/tests/programs/recursion.c";
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let mut compiler = Command::new("cc");
+    let compiler = compiler.args(["-g", "-O0"]).arg(source).arg("-o");
+    compiled::run(compiler.arg(desk.file("sites")));
+    desk.write("bad", "c5\n");
+    desk.write("good", "c4\n");
+    let said = desk.call("explain bad good --budget-time 16s -- ./sites");
+    let said = said.exits(0);
+    let fact = "(tested: wrote the link that closes the cycle)";
+    assert!(said.out.contains(fact), "{said:?}");
+    assert!(said.out.contains("site repeats after 3 calls"), "{said:?}");
+    assert!(said.out.lines().count() <= 12, "{said:?}");
+    let written: serde_json::Value =
+        serde_json::from_slice(&desk.read("explanation.json")).unwrap();
+    let recursion = &written["recursion"];
+    assert_eq!(recursion["closed"]["is_averted"], true, "{recursion}");
+    assert_eq!(recursion["is_ended"], false, "{recursion}");
+    let page = String::from_utf8(desk.read("explanation.html")).unwrap();
+    assert!(page.contains("this closes the cycle"), "{page}");
+}

@@ -17,6 +17,7 @@ use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, add_overrun};
 use crate::other_words::with_other_words;
 use crate::passing::{SimilarInput, candidates, closest, judge_candidate, similar_inputs};
 use crate::places::{frame_record, newer_sources, out_of_time, refusal_of};
+use crate::recursion::add_first_value;
 use crate::refused::{LEAST_MATCHING, not_passing};
 use crate::report::{
     EventRecord, Explanation, InputRecord, PointsRecord, Refusal, SliceRecord, input_difference,
@@ -243,7 +244,7 @@ impl<'a> Explaining<'a> {
             self.result.tests = engine.tests;
             return Ok(());
         };
-        self.check_failure(&engine, &failing)?;
+        let recursion = self.recursion(&mut engine, (&criterion, &failing, limit))?;
         self.check_given(&mut engine, &criterion, &failing)?;
         let budget = request.budget;
         let block = self.part(&mut engine, Stage::Heap, |result, engine| {
@@ -252,6 +253,7 @@ impl<'a> Explaining<'a> {
         let trace = engine.trace(Side::Failing)?;
         let ways = (&criterion, &trace, limit);
         let written = self.part(&mut engine, Stage::Facts, |result, engine| {
+            add_first_value(result, engine, recursion.as_ref(), &trace)?;
             add_facts(result, engine, ways, block, budget)
         })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;

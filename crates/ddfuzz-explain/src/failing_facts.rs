@@ -510,7 +510,7 @@ fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflo
 /// failing run crashes, this is any exit; if it exits with a failing status, an exit with status 0;
 /// if only its output is wrong, the same end as that of the failing run, with output that is not
 /// wrong.
-fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
+pub(crate) fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
     match criterion {
         Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),
         Criterion::Exit(..) => it.ended == Ended::Exit(0),

@@ -8,7 +8,7 @@ use regex::bytes::Regex;
 use crate::dwarf::DebugInfo;
 use crate::engine::{Criterion, Ending, Engine, Side};
 use crate::explain::{Early, ExplainError, Explaining, refuse};
-use crate::places::{crash_record, cycle};
+use crate::places::crash_record;
 use crate::plain_build::plain_build;
 use crate::report::CrashRecord;
 
@@ -275,26 +275,5 @@ impl Explaining<'_> {
         };
         engine.ends_at_panics = is_same && !failing.stack.is_empty();
         Ok(engine.ends_at_panics)
-    }
-
-    /// Refuses the explanation of stack overflows, which have no cause–effect chain.
-    pub(crate) fn check_failure(&mut self, engine: &Engine, failing: &Ending) -> Result<(), Early> {
-        let Some(crash) = &failing.crash else {
-            return Ok(());
-        };
-        if crash.class.0 != "stackoverflow" {
-            return Ok(());
-        }
-        let names: Vec<String> = failing
-            .stack
-            .iter()
-            .filter_map(|pc| engine.function(*pc).map(str::to_owned))
-            .collect();
-        let cycle = cycle(&names);
-        let reason = format!(
-            "the stack overflows: {} calls itself without an end",
-            cycle.join(" < ")
-        );
-        Err(refuse(&reason, "look at what should end the recursion"))
     }
 }

@@ -7,6 +7,7 @@ use crate::certainty::{certainty, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
+use crate::recursion;
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, SwitchedRecord, WriterRecord,
 };
@@ -43,6 +44,7 @@ pub fn text(it: &Explanation) -> String {
                 lines.push(format!("Only the failing run enters: {names}"));
             }
             lines.extend(access(it));
+            lines.extend(recursion::text(it));
             lines.extend(overflow(it));
             lines.extend(overrun(it));
             lines.extend(freed_early(it));
@@ -55,7 +57,9 @@ pub fn text(it: &Explanation) -> String {
         None if it.chain.is_empty() => lines.extend(slice(it)),
         None => {
             lines.extend(slice(it));
-            let mut rest: Vec<String> = access(it).into_iter().chain(overflow(it)).collect();
+            let mut rest: Vec<String> = access(it).into_iter().collect();
+            rest.extend(recursion::text(it));
+            rest.extend(overflow(it));
             rest.extend(overrun(it));
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));

@@ -10,7 +10,7 @@ use crate::failing_facts::CHOOSES_PLACE;
 use crate::links::is_in_buffer;
 use crate::report::{
     AccessRecord, Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord,
-    OverrunRecord, SuspectRecord, WriterRecord,
+    OverrunRecord, RecursionRecord, SuspectRecord, WriterRecord,
 };
 
 /// Maximum number of statements in the list of those at which to look first. Statements at which a
@@ -42,6 +42,13 @@ const PLACE: &str = "wrote by which pointer or index the value is read by which 
 const OF_VALUE: &str = "wrote what that value was made of";
 /// Text about a statement that computed a number that is below zero, or too large for its place.
 const OUT_OF_RANGE: &str = "computes a number below zero, or too large for where it is kept";
+
+/// Text about the statement that wrote the link by which a recursion comes to the same data again.
+const CLOSES: &str = "wrote the link that closes the cycle";
+/// Text about a recursive call that ends only where the stack is large enough.
+const UNLIMITED: &str = "calls itself to any depth: with a larger stack the run does not fail";
+/// Text about a condition by which a recursion goes on.
+const GOES_ON: &str = "decided otherwise in one of the calls, the run does not fail";
 
 /// Returns true if the source file `file` is not part of the program under test: a file of a
 /// standard library, of a dependency from a Cargo registry, or of the harness.
@@ -196,6 +203,25 @@ impl Suspects {
                 &it.place,
                 &format!("reads outside of its variable, at {variable}"),
             ),
+        }
+    }
+
+    /// Adds to the suspects what makes the recursion go on by which the stack overflows: the
+    /// statement that closes the cycle of data, the call that has no limit, and conditions.
+    fn add_recursion(&mut self, it: &RecursionRecord) {
+        let (tested, rest): (Vec<_>, Vec<_>) = it.closed.iter().partition(|it| it.is_averted);
+        for closed in tested {
+            self.add_tested(&closed.place, CLOSES);
+        }
+        if it.is_ended == Some(true) {
+            let calls: Vec<FrameRecord> = it.round.iter().rev().cloned().collect();
+            self.add_tested(&calls, UNLIMITED);
+        }
+        for place in &it.decided {
+            self.add_tested(std::slice::from_ref(place), GOES_ON);
+        }
+        for closed in rest {
+            self.add(&closed.place, CLOSES);
         }
     }
 
@@ -463,6 +489,9 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
         block: it.overflow.clone(),
         ..Suspects::default()
     };
+    if let Some(recursion) = &it.recursion {
+        all.add_recursion(recursion);
+    }
     if let Some(overrun) = &it.overrun {
         all.add_overrun(overrun);
     }

@@ -110,13 +110,14 @@ fn what_matters_is_not_in_memory() {
 
 #[test]
 fn a_stack_that_overflows() {
-    let it = explained(&refused(), b"dx\n", Some(b"dy\n"));
-    let (reason, _) = refusal(&it);
-    assert_eq!(
-        reason,
-        "the stack overflows: deep calls itself without an end"
-    );
-    assert!(story::text(&it).contains("Stack: deep < deep"));
+    let mut asked = request(target(&refused(), &[]), b"dx\n", Some(b"dy\n"));
+    asked.budget = Duration::from_secs(16);
+    let it = explain(&asked).unwrap();
+    let text = story::text(&it);
+    let found = it.recursion.as_ref().unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(found.round[0].function, "deep", "{text}");
+    let depth = found.values.iter().find(|it| it.name == "depth");
+    assert_eq!(depth.and_then(|it| it.step), Some(1), "{text}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::explain::chain::Confidence;
-use crate::explain::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
+use crate::explain::report::{Explanation, FrameRecord, LinkRecord, RecursionRecord, WriterRecord};
 use crate::explain::source_text;
 use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
@@ -31,8 +31,12 @@ pub fn html(it: &Explanation) -> String {
     if !it.chain.is_empty() {
         page += "<h2>The chain</h2>\n";
         page += &table(it);
+    }
+    if !it.chain.is_empty() || it.recursion.is_some() {
         page += "<h2>Source</h2>\n";
         page += &sources(it);
+    }
+    if !it.chain.is_empty() {
         page += &it.drawing;
         page += "<h2>By hand, in gdb</h2>\n";
         page += &commands(it);
@@ -158,7 +162,7 @@ fn examined(it: &Explanation) -> String {
 
 /// Returns the places in the source that an explanation names beside the statements of its
 /// cause–effect chain, each with a note. At these places a value is returned, the two runs take
-/// different paths, or a heap block is allocated, overflowed or freed.
+/// different paths, a heap block is allocated, overflowed or freed, or a recursion goes on.
 fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let mut found = Vec::new();
     for (index, link) in it.chain.iter().enumerate() {
@@ -205,6 +209,7 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     }
     let access = it.access.iter().filter_map(|it| it.place.first());
     found.extend(access.map(|place| (place, "the access that is reported".to_owned())));
+    found.extend(it.recursion.iter().flat_map(of_recursion));
     let overrun = it.overrun.iter().filter_map(|it| it.place.first());
     found.extend(overrun.map(|place| (place, "written into another variable".to_owned())));
     let moved = it.moved_early.first().into_iter();
@@ -215,6 +220,17 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let used = it.used_late.first().into_iter();
     found.extend(used.map(|place| (place, "the block is used after that".to_owned())));
     found
+}
+
+/// Returns the places that make a recursion go on, each with a note.
+fn of_recursion(it: &RecursionRecord) -> Vec<(&FrameRecord, String)> {
+    let round = it.round.iter().map(|it| (it, "the recursion goes on here"));
+    let closed = it.closed.iter().filter_map(|it| it.place.first());
+    let closed = closed.map(|it| (it, "this closes the cycle"));
+    let otherwise = "decided otherwise, the run does not fail";
+    let decided = it.decided.iter().map(|it| (it, otherwise));
+    let all = round.chain(closed).chain(decided);
+    all.map(|(place, note)| (place, note.to_owned())).collect()
 }
 
 /// Number of source lines that are shown before and after each line that the cause–effect chain

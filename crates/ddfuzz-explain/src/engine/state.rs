@@ -270,7 +270,7 @@ impl Reading<'_> {
     /// Calls `found` for each variable that is in scope in the frame with the index `index`, with
     /// the variable and its place; with `Some(None)` if the variable has a value, but no place that
     /// could be changed; and with `None` if its value is unknown.
-    fn locals(
+    pub(super) fn locals(
         &self,
         frames: &[Frame],
         index: usize,
