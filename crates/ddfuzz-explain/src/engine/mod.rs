@@ -301,6 +301,22 @@ impl Drop for Engine {
     }
 }
 
+/// Prepares the passing and the failing run of a program, whose targets and inputs are given in this
+/// order, so that both write to `output`.
+fn sides(
+    targets: [&Target; 2],
+    [passing, failing]: [Vec<u8>; 2],
+    output: &File,
+) -> Result<[(Traceable, Vec<u8>); 2], EngineError> {
+    let first = Traceable::writing_to(targets[0], Way::Command, output)?;
+    // The same directory and the same files, so that both runs differ in nothing else.
+    let second = match targets[0] == targets[1] {
+        true => first.clone(),
+        false => Traceable::writing_to(targets[1], Way::Command, output)?,
+    };
+    Ok([(first, passing), (second, failing)])
+}
+
 impl Engine {
     /// Prepares the passing and the failing run of a program, whose targets and inputs are given in
     /// this order; `budget` is the CPU time for the whole explanation.
@@ -313,14 +329,8 @@ impl Engine {
         budget: Duration,
     ) -> Result<Engine, EngineError> {
         let whole_time = Allowance::of_budget(budget);
-        let (output, [passing, failing]) = (output_file()?, inputs);
-        let first = Traceable::writing_to(targets[0], Way::Command, &output)?;
-        // The same directory and the same files, so that both runs differ in nothing else.
-        let second = match targets[0] == targets[1] {
-            true => first.clone(),
-            false => Traceable::writing_to(targets[1], Way::Command, &output)?,
-        };
-        let sides = [(first, passing), (second, failing)];
+        let output = output_file()?;
+        let sides = sides(targets, inputs, &output)?;
         let program = sides[0].0.program();
         let info = DebugInfo::read(&program).map_err(|why| EngineError::Program {
             path: program.clone(),
@@ -343,7 +353,7 @@ impl Engine {
             has_asan,
             instrumented: match has_asan {
                 true => asan_checks::Instrumented::of(&image),
-                false => asan_checks::Instrumented::default(),
+                false => Default::default(),
             },
             reporting: asan::reporting(&image),
             reported: None,

@@ -295,13 +295,9 @@ impl Engine {
             let frames = self.frames(&mut run.process)?;
             let calls = self.own_calls(&frames);
             let user = frames.iter().take_while(|it| self.is_own_code(it.code - 1));
-            known.returning = frames
-                .iter()
-                .skip(1)
-                .zip(user)
-                .map(|(caller, it)| (caller.pc, it.cfa))
-                .take(CALLERS - 1)
-                .collect();
+            let callers = frames.iter().skip(1).zip(user);
+            let returning = callers.map(|(caller, it)| (caller.pc, it.cfa));
+            known.returning = returning.take(CALLERS - 1).collect();
             known.allocated = Some(Allocated {
                 size: call.size,
                 wrappers: 0,

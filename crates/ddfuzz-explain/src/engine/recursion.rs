@@ -301,13 +301,10 @@ impl Engine {
             let is_entry = registers.rip == entry;
             let cfa = registers.rsp + if is_entry { 8 } else { 0 };
             let number = calls.number(cfa).filter(|it| *it < seen);
-            match (number, is_entry) {
-                (Some(number), true) => {
-                    if let Some(registers) = self.to_first_statement(&mut run, entry)? {
-                        tell(self, &mut run, &registers, (number, stop));
-                    }
-                }
-                (None, true) | (_, false) => {}
+            if let Some(number) = number.filter(|_| is_entry)
+                && let Some(registers) = self.run_to_first_statement(&mut run, entry)?
+            {
+                tell(self, &mut run, &registers, (number, stop));
             }
             if until == Some(stop) {
                 run.process.remove_breakpoints()?;
@@ -331,7 +328,7 @@ impl Engine {
 
     /// Lets a run, stopped at the first instruction of a function under a breakpoint, go on to the
     /// function's first statement, and returns the registers there; `None` where it does not come to it.
-    fn to_first_statement(
+    fn run_to_first_statement(
         &mut self,
         run: &mut Run,
         entry: u64,
@@ -382,7 +379,7 @@ impl Engine {
                 continue;
             };
             // The last call may have crashed before.
-            let Some(registers) = self.to_first_statement(&mut run, entry)? else {
+            let Some(registers) = self.run_to_first_statement(&mut run, entry)? else {
                 continue;
             };
             found.truncate(at);
