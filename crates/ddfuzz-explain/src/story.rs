@@ -57,8 +57,7 @@ pub fn text(it: &Explanation) -> String {
         None if it.chain.is_empty() => lines.extend(slice(it)),
         None => {
             lines.extend(slice(it));
-            let mut rest: Vec<String> = access(it).into_iter().collect();
-            rest.extend(recursion::text(it));
+            let mut rest: Vec<String> = access(it).into_iter().chain(recursion::text(it)).collect();
             rest.extend(overflow(it));
             rest.extend(overrun(it));
             rest.extend(freed_early(it));

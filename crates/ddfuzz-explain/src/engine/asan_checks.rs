@@ -34,9 +34,11 @@ pub(crate) struct Instrumented {
 }
 
 impl Instrumented {
-    /// Reads the code of an ELF file; none if it cannot be read.
-    pub fn of(image: &[u8]) -> Instrumented {
-        let Ok(file) = object::File::parse(image) else {
+    /// Reads the code of an ELF file; none if it cannot be read, or has no checks of
+    /// AddressSanitizer (`has_asan`).
+    pub fn of(image: &[u8], has_asan: bool) -> Instrumented {
+        let file = object::File::parse(image).ok();
+        let Some(file) = file.filter(|_| has_asan) else {
             return Instrumented::default();
         };
         let code = file.sections().filter(|it| it.kind() == SectionKind::Text);

@@ -351,10 +351,7 @@ impl Engine {
             keys: HashMap::new(),
             library_names: RefCell::default(),
             has_asan,
-            instrumented: match has_asan {
-                true => asan_checks::Instrumented::of(&image),
-                false => Default::default(),
-            },
+            instrumented: asan_checks::Instrumented::of(&image, has_asan),
             reporting: asan::reporting(&image),
             reported: None,
             runtime: RefCell::default(),
