@@ -14,10 +14,11 @@ pub(crate) fn access(it: &Explanation) -> Option<String> {
         .name
         .as_ref()
         .map_or("memory".to_owned(), |it| plain(it));
-    let what = match (found.bytes, found.writes) {
+    let verb = if found.writes { "writes" } else { "reads" };
+    let what = match (found.bytes, reaches_beyond(found)) {
         (0, _) => format!("frees {}", block(found)),
-        (_, true) => format!("writes {bytes} at {named}, {}", beside(found)),
-        (_, false) => format!("reads {bytes} at {named}, {}", beside(found)),
+        (_, true) => format!("{verb} {bytes}, outside from {named} on, {}", beside(found)),
+        (_, false) => format!("{verb} {bytes} at {named}, {}", beside(found)),
     };
     let allocated = match found.allocated.is_empty() {
         true => String::new(),
@@ -28,6 +29,22 @@ pub(crate) fn access(it: &Explanation) -> Option<String> {
         _ => String::new(),
     };
     Some(format!("{place} {what}{allocated}{index}."))
+}
+
+/// Returns the size of an element of the accessed object; `None` if it is not known that its named
+/// elements are all of the object.
+fn element_size(it: &AccessRecord) -> Option<u64> {
+    let is_array = it.element.is_some() && it.elements > 1;
+    let is_whole = is_array && it.object_bytes.is_multiple_of(it.elements);
+    is_whole.then(|| it.object_bytes / it.elements)
+}
+
+/// Returns true if the access is larger than an element of its object and reported behind it: that
+/// of a function such as `memcpy`, which may have begun inside; what is reported is the first byte
+/// outside.
+fn reaches_beyond(it: &AccessRecord) -> bool {
+    let is_large = element_size(it).is_some_and(|size| it.bytes > size);
+    is_large && it.distance >= it.object_bytes as i64 && !it.is_of_freed()
 }
 
 /// Says of how many bytes an access or an object is.
@@ -64,9 +81,9 @@ fn beside(it: &AccessRecord) -> String {
         (_, 1..) => format!("{} behind the end of", bytes(end.unsigned_abs())),
         _ => "across the end of".to_owned(),
     };
-    match (it.element, it.elements) {
-        (Some(_), 2..) => format!("{from} {object} with {} elements", it.elements),
-        _ => format!("{from} {object}"),
+    match element_size(it) {
+        Some(_) => format!("{from} {object} with {} elements", it.elements),
+        None => format!("{from} {object}"),
     }
 }
 
@@ -119,6 +136,23 @@ mod tests {
             before,
             "find at a.c:20 reads 4 bytes at t->values[-1], 4 bytes before a variable of 12 bytes with \
              3 elements."
+        );
+        let copied = told(|it| {
+            (it.bytes, it.writes, it.index) = (30, true, None);
+            it.allocated = Vec::new();
+        });
+        assert_eq!(
+            copied,
+            "find at a.c:20 writes 30 bytes, outside from t->values[3] on, behind the end of a heap \
+             block of 12 bytes with 3 elements."
+        );
+        let member = told(|it| {
+            (it.object_bytes, it.distance, it.index) = (28, 28, None);
+            (it.region, it.allocated) = (Some("stack".to_owned()), Vec::new());
+        });
+        assert_eq!(
+            member,
+            "find at a.c:20 reads 4 bytes at t->values[3], behind the end of a variable of 28 bytes."
         );
         let again = told(|it| {
             (it.bytes, it.kind) = (0, "double-free".to_owned());
