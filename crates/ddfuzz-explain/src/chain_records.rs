@@ -233,6 +233,14 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
             (false, _) => WriterRecord::Statement(place.clone()),
         });
     }
+    // A test of a text sets all bytes that differ, not only the first ones.
+    let is_first = |first: Delta| first.name == delta.name && first.size == delta.size;
+    let (point_of, variable) = (link.cause.point, &link.cause.variable);
+    let united = (runs.delta(point_of, variable).is_some_and(is_first))
+        .then(|| runs.united_delta(point_of, variable))
+        .flatten()
+        .filter(|united| united.name == delta.name);
+    let shown = united.as_ref().unwrap_or(delta);
     LinkRecord {
         variable: delta.name.clone(),
         local_of: Some(delta.function.clone()).filter(|name| !name.is_empty()),
@@ -240,8 +248,8 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         function: Some(place.function).filter(|name| !name.is_empty()),
         file: place.file,
         line: place.line,
-        failing: delta.failing.clone(),
-        passing: delta.passing.clone(),
+        failing: shown.failing.clone(),
+        passing: shown.passing.clone(),
         writer: by,
         calls: writer.map_or_else(Vec::new, |it| callers_of(&runs.engine, it)),
         point,

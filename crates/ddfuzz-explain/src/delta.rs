@@ -220,39 +220,9 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Cuts a difference in text or raw bytes down to the addresses `part` of the passing state.
-    /// `None` if the difference does not cover all of `part`, if it is about another kind of value,
-    /// or about a register.
-    pub fn part(&self, types: &Types, delta: &Delta, part: &std::ops::Range<u64>) -> Option<Delta> {
-        let Change::Value {
-            passing,
-            failing,
-            leaf,
-            start,
-            end,
-        } = delta.change
-        else {
-            return None;
-        };
-        let Place::Memory(base) = self.passing.objects[passing].place else {
-            return None;
-        };
-        let leaf_of = &self.failing.objects[failing].leaves[leaf];
-        let base = base + leaf_of.offset;
-        let run = part.start.checked_sub(base)?..part.end.checked_sub(base)?;
-        let change = Change::Value {
-            passing,
-            failing,
-            leaf,
-            start: run.start,
-            end: run.end,
-        };
-        let is_inside = start <= run.start && run.end <= end && leaf_of.kind == LeafKind::Bytes;
-        let run = leaf_of.offset + run.start..leaf_of.offset + run.end;
-        is_inside.then(|| self.valued(types, change, leaf_of, run, (passing, failing)))
-    }
-
-    fn valued(
+    /// Makes the difference `change` in the bytes `run` of two objects (offsets in these), which belong
+    /// to the value `leaf`, with its name and both values as text.
+    pub(crate) fn valued(
         &self,
         types: &Types,
         change: Change,

@@ -510,6 +510,14 @@ impl Runs {
         about.min_by_key(|delta| delta.name.len())
     }
 
+    /// Returns the differences in the text or raw bytes `variable` at the point with the index `point`
+    /// as one ([`Differences::united`]); `None` if there are not several of them.
+    pub fn united_delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
+        let states = self.states.get(&point)?;
+        let types = &self.engine.info.types;
+        Differences::new(types, &states.passing, &states.failing).united(types, variable)
+    }
+
     /// Returns the smallest part of the variable of a chain's link, found by halving, that makes
     /// the passing run fail when set alone, and without which the run does not fail. `None` if the
     /// variable is not text or raw bytes, has one byte, or needs all of its changed bytes.

@@ -44,6 +44,7 @@ mod stack_layout;
 mod stages;
 pub mod story;
 mod suspects;
+mod text_delta;
 pub mod types;
 pub mod unfold;
 mod writers;
