@@ -234,7 +234,7 @@ fn color(words: &[OsString]) -> ColorChoice {
     match (says("never"), says("always")) {
         (true, false) => ColorChoice::Never,
         (false, true) => ColorChoice::Always,
-        _ if std::env::var_os("TERM").is_some_and(|name| name == "dumb") => ColorChoice::Never,
+        _ if output::is_dumb() => ColorChoice::Never,
         // By the terminal and NO_COLOR.
         _ => ColorChoice::Auto,
     }

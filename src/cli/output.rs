@@ -145,8 +145,7 @@ impl Output {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
-                let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
-                let is_refused = is_dumb || std::env::var_os("NO_COLOR").is_some();
+                let is_refused = is_dumb() || std::env::var_os("NO_COLOR").is_some();
                 std::io::stderr().is_terminal() && !is_refused
             }
         }
@@ -163,6 +162,11 @@ fn json_line(json: &impl Serialize) -> Result<String, Failure> {
         Failure::new(Exit::Internal, "internal", message)
             .hint("the command has done its work; without --json it prints its result")
     })
+}
+
+/// Returns true if TERM says that the terminal understands no control sequences, such as colors.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// Prints a line on stdout. A closed pipe (as in `ddfuzz show | head`) is ignored; other errors,

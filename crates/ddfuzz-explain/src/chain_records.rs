@@ -234,12 +234,8 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         });
     }
     // A test of a text sets all bytes that differ, not only the first ones.
-    let is_first = |first: Delta| first.name == delta.name && first.size == delta.size;
-    let (point_of, variable) = (link.cause.point, &link.cause.variable);
-    let united = (runs.delta(point_of, variable).is_some_and(is_first))
-        .then(|| runs.united_delta(point_of, variable))
-        .flatten()
-        .filter(|united| united.name == delta.name);
+    let united = runs.united_delta(link.cause.point, delta);
+    let united = united.filter(|united| united.name == delta.name);
     let shown = united.as_ref().unwrap_or(delta);
     LinkRecord {
         variable: delta.name.clone(),

@@ -510,12 +510,12 @@ impl Runs {
         about.min_by_key(|delta| delta.name.len())
     }
 
-    /// Returns the differences in the text or raw bytes `variable` at the point with the index `point`
-    /// as one ([`Differences::united`]); `None` if there are not several of them.
-    pub fn united_delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
+    /// Returns all differences in the text or raw bytes that `delta` is about, at the point with the
+    /// index `point`, as one ([`Differences::united`]); `None` if `delta` is not one of several.
+    pub fn united_delta(&self, point: usize, delta: &Delta) -> Option<Delta> {
         let states = self.states.get(&point)?;
         let types = &self.engine.info.types;
-        Differences::new(types, &states.passing, &states.failing).united(types, variable)
+        Differences::new(types, &states.passing, &states.failing).united(types, delta)
     }
 
     /// Returns the smallest part of the variable of a chain's link, found by halving, that makes

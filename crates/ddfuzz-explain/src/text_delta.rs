@@ -1,6 +1,6 @@
 //! Differences in text or raw bytes: cut down to a part of them, or taken together. Pure.
 
-use crate::delta::{Change, Delta, Differences, Identity};
+use crate::delta::{Change, Delta, Differences};
 use crate::graph::{LeafKind, Place};
 use crate::types::Types;
 
@@ -37,37 +37,45 @@ impl Differences<'_> {
         is_inside.then(|| self.valued(types, change, leaf_of, run, (passing, failing)))
     }
 
-    /// Returns the differences in the text or raw bytes `variable` as one, from the first differing
-    /// byte to the last one; `None` if there are not several of them.
-    pub fn united(&self, types: &Types, variable: &Identity) -> Option<Delta> {
-        let about = self.deltas.iter().filter(|it| it.identity == *variable);
-        let mut all: Option<(u64, u64)> = None;
-        let (mut count, mut last) = (0, None);
-        for delta in about {
-            let Change::Value {
-                passing,
-                failing,
-                leaf,
-                start,
-                end,
-            } = delta.change
+    /// Returns all differences in the variable of `delta`, a text or raw bytes, as one: from the first
+    /// differing byte to the last one. `None` if `delta` is not one of several.
+    pub fn united(&self, types: &Types, delta: &Delta) -> Option<Delta> {
+        let about = self
+            .deltas
+            .iter()
+            .filter(|it| it.identity == delta.identity);
+        let about: Vec<&Delta> = about.collect();
+        let is_whole = |it: &&Delta| it.name == delta.name && it.size == delta.size;
+        if about.len() < 2 || !about.iter().any(is_whole) {
+            return None;
+        }
+        let mut united = about[0].change.clone();
+        for other in &about[1..] {
+            let (
+                Change::Value { start, end, .. },
+                Change::Value {
+                    start: from,
+                    end: to,
+                    ..
+                },
+            ) = (&mut united, &other.change)
             else {
                 return None;
             };
-            let (from, to) = all.unwrap_or((start, end));
-            all = Some((from.min(start), to.max(end)));
-            (count, last) = (count + 1, Some((passing, failing, leaf)));
+            (*start, *end) = (*from.min(start), *to.max(end));
         }
-        let ((start, end), (passing, failing, leaf)) = all.zip(last).filter(|_| count > 1)?;
-        let leaf_of = &self.failing.objects[failing].leaves[leaf];
-        let change = Change::Value {
+        let Change::Value {
             passing,
             failing,
             leaf,
             start,
             end,
+        } = united
+        else {
+            return None;
         };
-        let is_text = leaf_of.kind == LeafKind::Bytes;
-        is_text.then(|| self.valued(types, change, leaf_of, start..end, (passing, failing)))
+        let leaf = &self.failing.objects[failing].leaves[leaf];
+        let is_text = leaf.kind == LeafKind::Bytes;
+        is_text.then(|| self.valued(types, united, leaf, start..end, (passing, failing)))
     }
 }
