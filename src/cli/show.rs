@@ -235,11 +235,8 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
     let mut views = Vec::new();
     for group in reader.groups(kind)? {
         if let Some(entry) = reader.best_entry(&group, &builds)? {
-            views.push(GroupView {
-                status: builds.status(&group)?,
-                checked: checks.get(&(kind, group.record.major.short())).cloned(),
-                ..GroupView::load(&group, &entry)?
-            });
+            let view = GroupView::load(&group, &entry)?;
+            views.push(view.since(&group, &entry, &builds, &checks)?);
         }
     }
     views.sort_by_key(|view| Reverse(view.severity));

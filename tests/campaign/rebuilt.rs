@@ -19,8 +19,12 @@ fn build(desk: &Desk, name: &str, odd: &str, even: &str) {
          return 0; }}\n"
     );
     let file = desk.write("program.c", source);
-    desk.compile(file.to_str().unwrap(), &format!("{name}.new"));
-    std::fs::rename(desk.file(&format!("{name}.new")), desk.file(name)).unwrap();
+    let new = desk.file(&format!("{name}.new"));
+    let mut compiler = desk.command("cc");
+    let compiler = compiler.args(["-g1", "-O1", "-fno-inline"]);
+    let built = compiler.arg(&file).arg("-o").arg(&new).status();
+    assert!(built.expect("the compiler runs").success());
+    std::fs::rename(new, desk.file(name)).unwrap();
 }
 
 const CRASH: &str = "*nowhere = 1;";
@@ -92,13 +96,36 @@ fn a_bug_that_a_new_build_gives_another_key_is_no_new_one() {
     let words = "run --json --runs 60 --max-len 2000 --seed 3 -o out --resume -- ./program";
     build(&desk, "program", CRASH, NO_CRASH);
     desk.call(&words.replace("--resume ", "")).exits(1);
-    // More instructions before the crash: it is at another place of the program.
-    let longer = format!("*somewhere = 2; {CRASH}");
+    // More instructions before the crash: it is at another place of the program, and in another
+    // line.
+    let longer = format!("*somewhere = 2;\n{CRASH}");
     build(&desk, "program", &longer, NO_CRASH);
     let moved = desk.call(words).exits(4).json();
     assert_eq!(moved["groups"].as_array().unwrap().len(), 2, "{moved}");
     assert_eq!(with_status(&moved, Some("same")), 1, "{moved}");
     assert_eq!(moved["new_groups"], 0, "{moved}");
+    let groups = || moved["groups"].as_array().unwrap().iter();
+    let (old, new) = (
+        groups().find(|it| it["status"] == "same").unwrap(),
+        groups().find(|it| it["status"].is_null()).unwrap(),
+    );
+    assert_eq!(new["known_as"], old["major"], "{moved}");
+    assert_eq!(old["frame_now"], new["frame"], "{moved}");
+    assert_ne!(old["frame"], new["frame"], "{moved}");
+    let place = |it: &serde_json::Value, name: &str| it[name].as_str().unwrap().to_owned();
+    let shown = desk.call(&format!("show out {}", place(old, "major"))).out;
+    let (now, before) = (place(old, "frame_now"), place(old, "frame"));
+    assert!(shown.contains(&format!("  where   {now}\n")), "{shown}");
+    assert!(
+        shown.contains(&format!("the build that was fuzzed: {before}\n")),
+        "{shown}"
+    );
+    let listed = desk.call("show out").out;
+    assert_eq!(listed.matches(&now).count(), 2, "{listed}");
+    assert!(
+        listed.contains(&format!("was {}", place(old, "major"))),
+        "{listed}"
+    );
     // The other bug is new.
     build(&desk, "program", &longer, CRASH);
     let other = desk.call(words).exits(1).json();

@@ -40,6 +40,8 @@ pub fn view() -> GroupView {
         has_gdb: false,
         explanation: None,
         status: None,
+        place_now: None,
+        known_as: None,
         checked: None,
         utility: None,
         variants: Vec::new(),

@@ -101,6 +101,7 @@ impl ProgramWatch {
             unchecked: Default::default(),
             failing_results: Default::default(),
             moved: Default::default(),
+            places: Default::default(),
         }
     }
 
@@ -245,8 +246,8 @@ pub struct BuildCheck<'a> {
 }
 
 /// Records the status of a checked `group` in the record of a `build`. If the group fails as
-/// before, also records the entry whose input has failed, and the major key of its crash if it is
-/// not that of the group.
+/// before, also records the entry whose input has failed, and the major key and the location of its
+/// crash where they are not those of the group.
 fn add_checked(build: &mut Build, group: CheckedGroup) {
     if let Some(of_kind) = build.failing.get_mut(&group.kind) {
         of_kind.remove(&group.major);
@@ -255,9 +256,14 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
         && let Some((minor, hash)) = entry_of_file(&group.file)
     {
         build.add_failing(group.kind, &group.major, &minor, &hash);
-        let now = group.now.as_ref().map(|now| &*now.major);
-        if let Some(now) = now.filter(|now| *now != group.major) {
-            build.add_moved(group.kind, &group.major, now);
+        if let Some(now) = &group.now {
+            if now.major != group.major {
+                build.add_moved(group.kind, &group.major, &now.major);
+            }
+            let place = now.frame.as_ref().filter(|_| now.frame != group.frame);
+            if let Some(place) = place {
+                build.add_place(group.kind, &group.major, place);
+            }
         }
     }
     let of_kind = build.groups.entry(group.kind).or_default();

@@ -207,7 +207,7 @@ impl<'a> CampaignSession<'a> {
     fn known(&self) -> impl Fn(&str) -> bool {
         let build = self.build_check().recorded();
         move |major| {
-            let moved = |build: &Build| build.has_moved(Kind::Crash, major);
+            let moved = |build: &Build| build.known_as(Kind::Crash, major).is_some();
             build.as_ref().is_some_and(moved) || self.is_muted(major)
         }
     }

@@ -273,7 +273,7 @@ impl LastBuilds {
     /// Returns the last build of the target on which an entry (stored input) was found; `None` if
     /// none is recorded. An entry whose record names no known campaign counts as found by the
     /// output directory's own campaign.
-    fn of_entry(&self, entry: &Entry) -> Option<&Build> {
+    pub fn of_entry(&self, entry: &Entry) -> Option<&Build> {
         let named = entry.crash.campaign();
         let known = named.filter(|id| self.of_campaigns.contains_key(*id));
         let id = known.or(self.own.as_deref())?;
@@ -404,6 +404,11 @@ pub struct Build {
     /// group's major key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub moved: BTreeMap<Kind, BTreeMap<String, String>>,
+    /// Locations, in the user's code, at which groups of earlier builds fail with this build, where
+    /// it is another location (function, file or line) than their crash records say: by kind, then
+    /// by major key of the group.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub places: BTreeMap<Kind, BTreeMap<String, String>>,
 }
 
 impl Build {
@@ -439,11 +444,22 @@ impl Build {
         of_kind.insert(now.to_owned(), major.to_owned());
     }
 
-    /// Returns whether a crash with the major key `now` was seen with this build when the inputs of
-    /// a group with another major key were checked: it is that group's bug.
-    pub fn has_moved(&self, kind: Kind, now: &str) -> bool {
-        let of_kind = self.moved.get(&kind);
-        of_kind.is_some_and(|keys| keys.contains_key(now))
+    /// Records that the group `major` fails at the location `place` with this build.
+    pub fn add_place(&mut self, kind: Kind, major: &str, place: &str) {
+        let of_kind = self.places.entry(kind).or_default();
+        of_kind.insert(major.to_owned(), place.to_owned());
+    }
+
+    /// Returns the major key of the group whose inputs crash with the major key `now` with this
+    /// build; `None` if no check has seen such a crash.
+    pub fn known_as(&self, kind: Kind, now: &str) -> Option<&str> {
+        Some(self.moved.get(&kind)?.get(now)?)
+    }
+
+    /// Returns the location, in the user's code, at which the group `major` fails with this build;
+    /// `None` if it is the location of its crash record, or unknown.
+    pub fn place(&self, kind: Kind, major: &str) -> Option<&str> {
+        Some(self.places.get(&kind)?.get(major)?)
     }
 
     /// Records that a group is to be checked once more with this build.
@@ -458,8 +474,8 @@ impl Build {
         of_kind.is_some_and(|all| all.contains(major))
     }
 
-    /// Merges another record of the same build into this one. The unchecked groups, failing results
-    /// and moved keys of both records stay. If both have a status of a group, the status that comes last
+    /// Merges another record of the same build into this one. The unchecked groups, failing results,
+    /// moved keys and locations of both records stay. If both have a status of a group, the status that comes last
     /// in [`Status`] stays (nearer to failing as before); if both name a failing entry of a group,
     /// the entry whose name sorts first stays.
     fn join(&mut self, other: Build) {
@@ -479,6 +495,13 @@ impl Build {
             for (now, major) in keys {
                 let held = own.entry(now).or_insert_with(|| major.clone());
                 *held = major.min(held.clone());
+            }
+        }
+        for (kind, places) in other.places {
+            let own = self.places.entry(kind).or_default();
+            for (major, place) in places {
+                let held = own.entry(major).or_insert_with(|| place.clone());
+                *held = place.min(held.clone());
             }
         }
         for (kind, groups) in other.groups {

@@ -53,10 +53,13 @@ impl Checked {
     }
 }
 
+/// Results of the last checks of groups, by kind and major key (12 hex digits).
+pub type LastChecks = HashMap<(Kind, String), LastCheck>;
+
 impl Reader {
     /// Returns the results of the last checks of groups, by kind and major key (12 hex digits);
     /// none if no `ddfuzz check` was made, or its journal cannot be read.
-    pub fn last_checks(&self) -> HashMap<(Kind, String), LastCheck> {
+    pub fn last_checks(&self) -> LastChecks {
         let text = std::fs::read(Checked::journal(self.root())).unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n');
         let checks = lines.filter_map(|line| serde_json::from_slice::<Checked>(line).ok());

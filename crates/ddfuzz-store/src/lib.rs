@@ -55,7 +55,7 @@ mod triage_journal;
 mod writer;
 
 pub use campaign::{Build, Campaign, CampaignFile, LastBuilds, SettingsFile, Status, VERSION};
-pub use checks::{Checked, LastCheck};
+pub use checks::{Checked, LastCheck, LastChecks};
 pub use code::{CodeCoverage, FileCoverage, UnreachedFunction};
 pub use error::StoreError;
 pub use filing::Filed;

@@ -223,7 +223,7 @@ impl CampaignReport<'_> {
         causes(new.iter())
     }
 
-    /// Tells whether a group is new: `Some(true)` if it is neither listed as known nor was in the
+    /// Tells whether a group is new: `Some(true)` if it is neither listed as known nor known from an earlier build nor was in the
     /// output directory before this call, else `Some(false)`. `None` if that is unclear, because
     /// the campaign is resumed and an earlier call may have been killed before it reported the
     /// group.
@@ -231,7 +231,7 @@ impl CampaignReport<'_> {
         let major = view.major.short();
         let is_known = store.reader().is_muted(view.kind, &major, self.known);
         match self.before.majors.contains(&major) {
-            _ if is_known => Some(false),
+            _ if is_known || view.known_as.is_some() => Some(false),
             // The call before may have been killed before it reported the groups.
             true if self.before.resumed => None,
             was_there => Some(!was_there),

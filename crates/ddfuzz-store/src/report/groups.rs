@@ -31,7 +31,7 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
             size::grouped(group.runs_seen),
             size::reduction(group.size_before, group.size_after()),
             group.status_text(),
-            or_dash(&group.place),
+            or_dash(&group.last_place().cloned()),
             group.severity_reason.clone(),
         ]
     });
@@ -168,6 +168,12 @@ fn head(finding: &Finding) -> String {
         "where",
         finding.place.as_deref().unwrap_or("unknown"),
     ));
+    if let Some(place) = &finding.place_before {
+        text.push_str(&fact_line(
+            "",
+            &format!("with the build that was fuzzed: {place}"),
+        ));
+    }
     let explanation = finding.explanation.as_deref().unwrap_or_default();
     for (index, line) in explanation.lines().enumerate() {
         text.push_str(&fact_line(if index == 0 { "why" } else { "" }, line));

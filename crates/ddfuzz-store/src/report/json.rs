@@ -126,6 +126,14 @@ pub struct RunGroup {
     /// Status of the group (fixed, same, …) after the last rebuild of the program, or `unchecked`
     /// if it is to be checked; null if the program was not rebuilt.
     pub status: Option<Status>,
+    /// Location at which the group fails with the last build of the program, if it is not `frame`;
+    /// omitted otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_now: Option<String>,
+    /// Major key of the group of an earlier build of the program that is the same bug; omitted if
+    /// none is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_as: Option<String>,
     /// Result of the last `ddfuzz check` of the group; omitted if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checked: Option<LastCheck>,
@@ -165,6 +173,8 @@ impl From<&GroupView> for RunGroup {
             source: view.source.clone(),
             explanation: view.explanation.clone(),
             status: view.status,
+            frame_now: view.place_now.clone(),
+            known_as: view.known_as.clone(),
             checked: view.checked.clone(),
             utility: view.utility.clone(),
             any_input: minimized.is_some_and(|minimized| minimized.any_input),

@@ -8,7 +8,10 @@ use serde_json::Value;
 use super::json::path_text;
 use super::text::{printable, shell_word};
 use super::{Trace, TriageGroup, size, slips};
-use crate::{Entry, EntryId, Group, Kind, LastCheck, Minimized, Reader, Status, StoreError};
+use crate::{
+    Entry, EntryId, Group, Kind, LastBuilds, LastCheck, LastChecks, Minimized, Reader, Status,
+    StoreError,
+};
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::{Class, Crash, Frame, Key, Severity};
 
@@ -99,6 +102,12 @@ pub struct GroupView {
     /// Status of the group after the last rebuild of the program, or whether it is to be checked
     /// ([`Status::Unchecked`]); `None` if none is recorded.
     pub status: Option<Status>,
+    /// Location at which the group fails with the last build of the program; `None` if it is
+    /// `place`, or if the group was not checked with that build.
+    pub place_now: Option<String>,
+    /// Major key of the group of an earlier build that is the same bug; `None` if there is none, or
+    /// if the check with the last build has not shown it.
+    pub known_as: Option<String>,
     /// Result of the last `ddfuzz check` of the group; `None` if there was none.
     pub checked: Option<LastCheck>,
     /// Name of the utility that crashed, in a study of many utilities; else `None`.
@@ -155,10 +164,54 @@ impl GroupView {
             has_gdb: entry.script_has_gdb(),
             explanation: entry.explanation(),
             status: None,
+            place_now: None,
+            known_as: None,
             checked: None,
             utility: utility(entry).map(str::to_owned),
             variants: variants(group, entry, &entries, group_flaky),
         })
+    }
+
+    /// Adds what `builds` and `checks` tell of the group since its crash was seen: its status, and
+    /// its location and its other major key with the last build of the program on which the input
+    /// `entry` was found.
+    ///
+    /// # Errors
+    /// When the group's entries cannot be read.
+    pub fn since(
+        self,
+        group: &Group,
+        entry: &Entry,
+        builds: &LastBuilds,
+        checks: &LastChecks,
+    ) -> Result<GroupView, StoreError> {
+        let major = self.major.short();
+        let build = builds.of_entry(entry);
+        let place = build.and_then(|build| build.place(self.kind, &major));
+        let known_as = build.and_then(|build| build.known_as(self.kind, &major));
+        Ok(GroupView {
+            status: builds.status(group)?,
+            place_now: place.map(str::to_owned),
+            known_as: known_as.map(str::to_owned),
+            checked: checks.get(&(self.kind, major)).cloned(),
+            ..self
+        })
+    }
+
+    /// Returns the location at which the group fails with the last build of the program, or at
+    /// which its crash was seen; `None` if unknown.
+    pub fn last_place(&self) -> Option<&String> {
+        self.place_now.as_ref().or(self.place.as_ref())
+    }
+
+    /// Returns the source location (`file:line`) of [`last_place`](GroupView::last_place); `None` if
+    /// unknown.
+    fn last_source(&self) -> Option<String> {
+        let Some(place) = &self.place_now else {
+            return self.source.clone();
+        };
+        let (_, source) = place.rsplit_once(" at ")?;
+        Some(source.to_owned())
     }
 
     /// Returns the size of the smallest known failing input of the group, in bytes.
@@ -197,8 +250,8 @@ impl GroupView {
     }
 
     /// Returns the reproducer's minimality and flakiness and, after a rebuild or a check, the
-    /// status of the group in a few words (`1-minimal, flaky 3/10, fixed`); `-` if nothing is
-    /// known.
+    /// status of the group and its major key with an earlier build, in a few words (`1-minimal,
+    /// flaky 3/10, fixed`); `-` if nothing is known.
     pub fn status_text(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
@@ -210,7 +263,9 @@ impl GroupView {
         let checked = self.checked.as_ref().map(|check| check.status);
         let checked = checked.filter(|status| *status != Status::Same);
         let checked = checked.map(|status| format!("check: {}", status.name()));
-        let known = claim.into_iter().chain(flaky).chain(status).chain(checked);
+        let earlier = self.known_as.as_ref().map(|major| format!("was {major}"));
+        let known = (claim.into_iter().chain(flaky).chain(status)).chain(checked);
+        let known = known.chain(earlier);
         let known: Vec<String> = known.collect();
         match known.is_empty() {
             true => "-".to_owned(),
@@ -378,6 +433,9 @@ pub struct Finding {
     /// look first, or why nothing could be explained ([`Entry::explanation`]); `None` if `ddfuzz
     /// explain` has written no explanation.
     pub explanation: Option<String>,
+    /// Location of the crash with the earlier build of the program on which the input was found;
+    /// `None` if it is `place`, or unknown.
+    pub place_before: Option<String>,
     /// Whether the group is new: neither muted by the user nor in the output directory with which
     /// the findings are compared. `None` if unknown.
     pub is_new: Option<bool>,
@@ -393,9 +451,9 @@ impl From<&GroupView> for Finding {
             utility: view.utility.clone(),
             severity: view.severity,
             severity_reason: view.severity_reason.clone(),
-            place: view.place.clone(),
+            place: view.last_place().cloned(),
             trace: view.trace.clone(),
-            source: view.source.clone(),
+            source: view.last_source(),
             count: view.runs_seen,
             size_before: (view.size_before != view.size_after()).then_some(view.size_before),
             size: view.size_after(),
@@ -404,6 +462,7 @@ impl From<&GroupView> for Finding {
             script: view.script.clone(),
             has_gdb: view.has_gdb,
             explanation: view.explanation.clone(),
+            place_before: view.place.clone().filter(|_| view.place_now.is_some()),
             is_new: None,
         }
     }
@@ -429,6 +488,7 @@ impl From<&TriageGroup> for Finding {
             script: None,
             has_gdb: false,
             explanation: group.explanation.clone(),
+            place_before: None,
             is_new: match (group.known, group.new) {
                 (true, _) => Some(false),
                 (false, new) => new,

@@ -1,6 +1,6 @@
 //! Reads what a report says of one group from the output directory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::report::groups::severity;
 use crate::report::text::cut;
 use crate::report::view::shown_result;
 use crate::report::{Extent, GroupView, Trace};
-use crate::{Entry, EntryId, Group, Kind, LastBuilds, LastCheck, Minimized, Reader, StoreError};
+use crate::{Entry, EntryId, Group, Kind, LastBuilds, LastChecks, Minimized, Reader, StoreError};
 use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{printable, regular};
 use ddfuzz_triage::{Crash, Found, Frame};
@@ -62,17 +62,13 @@ impl Candidate {
         reader: &Reader,
         group: Group,
         builds: &LastBuilds,
-        checks: &HashMap<(Kind, String), LastCheck>,
+        checks: &LastChecks,
     ) -> Result<Option<Candidate>, StoreError> {
         let Some(entry) = reader.best_entry(&group, builds)? else {
             return Ok(None);
         };
         let major = group.record.major.short();
-        let view = GroupView {
-            status: builds.status(&group)?,
-            checked: checks.get(&(group.kind, major.clone())).cloned(),
-            ..GroupView::load(&group, &entry)?
-        };
+        let view = GroupView::load(&group, &entry)?.since(&group, &entry, builds, checks)?;
         let summary = GroupSummary {
             kind: name_of(group.kind).to_owned(),
             major,
@@ -80,7 +76,7 @@ impl Candidate {
             severity: severity(view.severity).to_owned(),
             severity_reason: view.severity_reason.clone(),
             sentence: sentence(&entry.crash, &view.trace),
-            place: view.place.clone(),
+            place: view.last_place().cloned(),
             size_before: view.size_before,
             size_after: view.size_after(),
             runs_seen: view.runs_seen,
