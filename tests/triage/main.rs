@@ -21,6 +21,7 @@ mod normalise;
 mod observable;
 mod oom;
 mod overflow;
+mod overwritten;
 mod parsers;
 mod partition;
 mod programs;

@@ -89,6 +89,14 @@ pub static GIVING_UP_STRIPPED: Variant =
 pub static GIVING_UP_STATIC_STRIPPED: Variant = Variant::of(GIVING_UP_SOURCE, "giving-up-static")
     .flagged(&["-O2", "-static"])
     .without_symbols();
+/// The source of programs whose functions have their return addresses overwritten.
+const OVERWRITTEN_SOURCE: &str = include_str!("overwritten.c");
+
+/// Programs whose functions have their return addresses overwritten.
+pub static OVERWRITTEN: Variant = Variant::of(OVERWRITTEN_SOURCE, "overwritten");
+/// The same, without symbols.
+pub static OVERWRITTEN_STRIPPED: Variant =
+    Variant::of(OVERWRITTEN_SOURCE, "overwritten-stripped").without_symbols();
 /// The source of programs whose functions end with calls.
 const TAIL_CALLS_SOURCE: &str = include_str!("tail_calls.c");
 

@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 
 use crate::hang::{COOKIE, CutOffRequest};
 use crate::modules::ModuleCache;
+use crate::overwritten_return::ReturnSlotWatch;
 use crate::registers::Registers;
 use crate::snapshot::{Event, Snapshot};
 use crate::snapshot_reader::{Cause, has_address, is_aftermath, read, read_at};
@@ -70,6 +71,9 @@ pub(crate) struct Tracer<'a> {
     last: HashMap<Pid, (Pid, Snapshot)>,
     /// For each thread, the last crash signals at which no snapshot was taken of it, oldest first.
     handled: HashMap<Pid, Vec<HandledSignal>>,
+    /// The watch over the stack slot of a return address that is overwritten in this run; `None` if
+    /// none is watched.
+    watch: Option<ReturnSlotWatch>,
     /// The process of the run that was the first to die of a crash signal, and the number of that
     /// signal; `None` if no process has died of a crash signal.
     crash: Option<(Pid, i32)>,
@@ -79,7 +83,8 @@ impl<'a> Tracer<'a> {
     /// Attaches by ptrace to the process `pid`, which waits to be traced, and returns its tracer.
     /// With `executes`, the process waits before its `execve` of the target's program; otherwise it
     /// was forked from the running target. `crash_exit`: the exit status that counts as a crash;
-    /// `request`: the watchdog's request to interrupt the run.
+    /// `request`: the watchdog's request to interrupt the run; `slot`: the stack slot of a return
+    /// address whose overwriting is searched for, if any.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
@@ -89,6 +94,7 @@ impl<'a> Tracer<'a> {
         crash_exit: Option<i32>,
         cache: &'a mut ModuleCache,
         request: &'a CutOffRequest,
+        slot: Option<u64>,
     ) -> nix::Result<Tracer<'a>> {
         let mut options = Options::PTRACE_O_EXITKILL
             | Options::PTRACE_O_TRACEFORK
@@ -101,6 +107,10 @@ impl<'a> Tracer<'a> {
         ptrace::seize(pid, options)?;
         if !executes {
             cache.know_target(pid);
+            if slot.is_some() {
+                // It stops before it is released: the watchpoint is set there.
+                ptrace::interrupt(pid)?;
+            }
         }
         Ok(Tracer {
             pid,
@@ -115,6 +125,7 @@ impl<'a> Tracer<'a> {
             interrupted: None,
             last: HashMap::new(),
             handled: HashMap::new(),
+            watch: slot.map(ReturnSlotWatch::new),
             crash: None,
         })
     }
@@ -206,7 +217,11 @@ impl<'a> Tracer<'a> {
             // It may be stopped on its way out.
             return resume(libc::PTRACE_CONT, tid, 0);
         }
+        self.begin_watch(tid);
         match status >> 16 {
+            0 if signal == libc::SIGTRAP && self.is_watched_write(tid) => {
+                resume(libc::PTRACE_CONT, tid, 0);
+            }
             0 if self.is_interrupt(tid, status) => match self.request.take() {
                 Some(reason) => self.cut_off(reason, tid),
                 None => resume(libc::PTRACE_CONT, tid, 0),
@@ -224,6 +239,7 @@ impl<'a> Tracer<'a> {
             }
             libc::PTRACE_EVENT_EXEC => {
                 self.executed(process);
+                self.begin_watch(tid);
                 resume(libc::PTRACE_CONT, tid, 0);
             }
             libc::PTRACE_EVENT_EXIT => {
@@ -236,6 +252,20 @@ impl<'a> Tracer<'a> {
             }
             _ => resume(libc::PTRACE_CONT, tid, 0),
         }
+    }
+
+    /// Sets the watchpoint on the watched stack slot, if there is one, at the first stop of the
+    /// first thread `tid` in which it executes the target's program.
+    fn begin_watch(&mut self, tid: Pid) {
+        let is_ready = self.executed && tid == self.pid;
+        if let Some(watch) = self.watch.as_mut().filter(|it| is_ready && !it.is_begun) {
+            watch.begin(tid);
+        }
+    }
+
+    fn is_watched_write(&mut self, tid: Pid) -> bool {
+        let watch = self.watch.as_mut().filter(|_| tid == self.pid);
+        watch.is_some_and(|watch| watch.was_written(tid))
     }
 
     /// Checks whether the stop of the thread `tid` (with the wait status `status`) comes from the
@@ -271,6 +301,9 @@ impl<'a> Tracer<'a> {
         }
         self.taken += 1;
         let mut snapshot = self.read(tid, cause);
+        if let Some(watch) = self.watch.as_ref().filter(|_| tid == self.pid) {
+            snapshot = watch.corrected(tid, snapshot, self.cache);
+        }
         if !self.is_aftermath(process, tid, &snapshot) {
             self.blame_memory(process, &mut snapshot);
             self.last.insert(process, (tid, snapshot));

@@ -165,6 +165,9 @@ pub struct Snapshot {
     pub frames: Vec<RawFrame>,
     /// Why the walk over the crashed thread's stack ended.
     pub end: End,
+    /// Address of the stack slot from which a function has returned to a wrong address, where
+    /// `frames` does not surely name that function; `None` if no function has.
+    pub wrong_return: Option<u64>,
     /// Program counters of the code that signals interrupted, as found in signal frames on the
     /// stack.
     pub interrupted: Vec<u64>,
@@ -203,6 +206,7 @@ impl Snapshot {
             control: Control::Sound,
             frames: Vec::new(),
             end: End::None,
+            wrong_return: None,
             interrupted: Vec::new(),
             abort_message: None,
             opaque_runtime: false,

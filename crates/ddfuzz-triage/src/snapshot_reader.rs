@@ -136,6 +136,7 @@ pub(crate) fn interpret(
         .filter_map(|step| frame(*step, layout))
         .collect();
     snapshot.end = walk.end;
+    snapshot.wrong_return = wrong_return(cause, &registers, maps, layout, memory);
     snapshot.interrupted = walk.interrupted;
     let names = exported_names(&walk.steps, &snapshot.frames, layout, memory);
     for (frame, name) in snapshot.frames.iter_mut().zip(names) {
@@ -277,6 +278,46 @@ fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memo
         && start.is_some_and(|start| start != address.wrapping_sub(region.bias))
         && start == function(registers.pc)
         && !is_return_address(address, layout, memory)
+}
+
+/// Maximum distance in bytes at which a wrong address is recognized if the crash was in no function:
+/// the zeros behind the last function of a program are instructions.
+const PADDING: u64 = 4096;
+
+/// Returns the address of the stack slot from which a function has just returned to a wrong
+/// address; `None` if none has. The address is still in the slot. It is that of the program counter,
+/// which is in no code, or one in the target's code shortly before it ([`returned_astray`]).
+fn wrong_return(
+    cause: Cause,
+    registers: &Registers,
+    maps: &Maps,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) -> Option<u64> {
+    let Event::Signal { code: 1.., .. } = cause.event else {
+        return None;
+    };
+    let address = popped_return(registers, memory)?;
+    let is_wrong = match maps.is_executable(registers.pc) {
+        false => address == registers.pc,
+        true => {
+            is_in_padding(registers.pc, address, layout)
+                && !is_return_address(address, layout, memory)
+                || returned_astray(registers, layout, memory)
+        }
+    };
+    is_wrong.then(|| registers.sp.wrapping_sub(8))
+}
+
+/// Checks whether `pc` is behind the functions of a module, at most 4,096 bytes behind `address` in
+/// the same module.
+fn is_in_padding(pc: u64, address: u64, layout: &Layout) -> bool {
+    layout.region(pc).is_some_and(|region| {
+        let in_function = region.module.function_start(pc.wrapping_sub(region.bias));
+        region.range.contains(&address)
+            && in_function.is_none()
+            && pc.wrapping_sub(address) < PADDING
+    })
 }
 
 /// Converts an address that a stack walk found to a stack frame with module and function; `None` if

@@ -18,10 +18,10 @@ use crate::hang::InterruptReason;
 use crate::messages::{Diagnostics, FatalMessage, Tool, comes_with, shown_line};
 use crate::modules::ModuleCache;
 use crate::report_frames::ReportFrames;
-use crate::snapshot::{RawFrame, Snapshot};
+use crate::snapshot::{End, RawFrame, Snapshot};
 use crate::tracee::Start;
 use crate::watchdog::TracingThread;
-use crate::{Class, Conditions, Crash, Key, Symbolizer};
+use crate::{Conditions, Crash, Quick, Symbolizer, Verdict};
 use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
 };
@@ -52,41 +52,6 @@ impl Default for Settings {
             leaks: false,
         }
     }
-}
-
-/// The result of running one input up to three times (`Triager::examine`): a crash record, or no
-/// crash.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// A run of the input crashed or exceeded its time or memory limit; holds the crash record.
-    Crash(Box<Crash>),
-    /// The input counts as flaky, or as not crashing: none of its runs crashed or exceeded a limit.
-    Flaky {
-        /// Number of runs of the input, none of which crashed; a run that looks for leaks is not
-        /// counted.
-        tries: u32,
-        /// How the last run of the input, which did not crash, ended: exit status or signal.
-        ended: Ended,
-        /// Number of bytes of the input that the last run has read; `None` where it is unknown.
-        read: Option<u64>,
-    },
-}
-
-/// The result of a single run of an input: class and keys of its crash, by which the minimizer
-/// decides whether a smaller input still shows the same bug; or no crash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Quick {
-    /// The run of the input crashed or exceeded a limit.
-    Crash {
-        /// Class of the crash, such as `segv` or `hang`.
-        class: Class,
-        /// Major key of the crash: a hash that identifies the bug.
-        major: Key,
-        /// Minor key of the crash: a hash that identifies the path into the bug.
-        minor: Key,
-    },
-    /// The run ended without a crash and within its limits; holds its exit status or signal.
-    Ended(Ended),
 }
 
 /// One run of an input, with class and keys of its crash, and with all that its crash record needs:
@@ -587,12 +552,37 @@ impl Triager {
         Ok((leaks && self.crashed(&run)).then_some(run))
     }
 
+    /// Runs the input once. If a function has returned to a wrong address in a crash, runs it once
+    /// more to find that function ([`ReturnSlotWatch`]), unless addresses are random (`aslr`), so
+    /// that the stack would be elsewhere.
+    ///
+    /// [`ReturnSlotWatch`]: crate::overwritten_return::ReturnSlotWatch
     fn run(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
+        let run = self.run_once(input, aslr)?;
+        let slot = run
+            .snapshot
+            .as_ref()
+            .and_then(|snapshot| snapshot.wrong_return);
+        let Some(slot) = slot.filter(|_| !aslr && run.capture == CaptureWay::Ptrace) else {
+            return Ok(run);
+        };
+        let mut tracee = self.start.start(input, aslr)?;
+        let (start, cache) = (&*self.start, &mut self.cache);
+        let again = self.tracer.follow(&mut *tracee, start, cache, Some(slot))?;
+        let again = again.and_then(|(trace, _)| trace.snapshot);
+        let exact = again.filter(|it| it.end == End::Smashed && it.wrong_return.is_none());
+        Ok(Finished {
+            snapshot: exact.or(run.snapshot),
+            ..run
+        })
+    }
+
+    fn run_once(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
         let began = Instant::now();
         if !self.is_untraced() {
             let mut tracee = self.start.start(input, aslr)?;
             let (start, cache) = (&*self.start, &mut self.cache);
-            match self.tracer.follow(&mut *tracee, start, cache)? {
+            match self.tracer.follow(&mut *tracee, start, cache, None)? {
                 Some((Trace { ended, snapshot }, reason)) => {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);

@@ -121,6 +121,9 @@ pub(crate) struct Walk {
     pub steps: Vec<Step>,
     /// Why the stack walk ended: at the first frame of the thread, or too early.
     pub end: End,
+    /// Stack pointer of the caller whose return address ended the stack walk, after the return;
+    /// without such a caller, that of the outermost frame.
+    pub end_sp: u64,
     /// Program counters of the code that signals interrupted, as found in signal frames on the
     /// stack.
     pub interrupted: Vec<u64>,
@@ -197,6 +200,7 @@ pub(crate) fn walk_up_to(
             }
         }
     }
+    walk.end_sp = registers.sp();
     walk
 }
 

@@ -29,6 +29,8 @@ struct Job {
     crash_exit: Option<i32>,
     cache: Box<ModuleCache>,
     request: Arc<CutOffRequest>,
+    /// Stack slot of a return address whose overwriting is searched for; `None`: nothing is.
+    slot: Option<u64>,
 }
 
 /// A message from the thread that traces a run to the watchdog: the run is traced now, it cannot be
@@ -94,7 +96,8 @@ impl Drop for RunningThread {
 /// tracing failed before the run's end, because the thread may still be tracing a process then.
 fn trace(mut job: Job, messages: &mpsc::Sender<TracingMessage>) -> (TracingMessage, bool) {
     let (pid, request) = (job.pid, &*job.request);
-    match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {
+    let (executes, crash_exit) = (job.executes, job.crash_exit);
+    match Tracer::seize(pid, executes, crash_exit, &mut job.cache, request, job.slot) {
         Ok(tracer) => {
             // Nobody listens only if the watchdog has given the run up.
             let _ = messages.send(TracingMessage::Seized);
@@ -111,7 +114,8 @@ impl TracingThread {
     /// that exceeds a limit is interrupted, to find the call that does not return, and killed.
     /// Returns how the run ended, with a snapshot if one explains this end, and the limit of
     /// `start` that the run exceeded (`None`: no limit). Returns `None` instead where the system
-    /// refuses ptrace; the process then still waits.
+    /// refuses ptrace; the process then still waits. With `slot`, the stack slot of a wrong return
+    /// address, the snapshot names the function whose return address was overwritten there.
     ///
     /// # Errors
     /// When the process is gone, or tracing it fails for another reason. The tracing thread and the
@@ -121,6 +125,7 @@ impl TracingThread {
         tracee: &mut dyn Tracee,
         start: &dyn Start,
         cache: &mut ModuleCache,
+        slot: Option<u64>,
     ) -> Result<Option<(Trace, Option<InterruptReason>)>, ExecError> {
         let held = PidFd::new(tracee.pid());
         let held = held.map_err(ExecError::system("holding the target's process"))?;
@@ -136,6 +141,7 @@ impl TracingThread {
             crash_exit: start.crash_exit(),
             cache: Box::new(cache.take()),
             request: Arc::clone(&request),
+            slot,
         })?;
         match thread.messages.recv() {
             Ok(TracingMessage::Seized) => {}

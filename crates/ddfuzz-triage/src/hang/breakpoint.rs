@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use crate::hang::stack::ActiveCall;
 use crate::registers::Registers;
 use crate::unwind::Place;
+use crate::watchpoint::{self, Watched};
 
 #[cfg(target_arch = "x86_64")]
 mod processor {
@@ -31,6 +32,9 @@ mod processor {
     /// The breakpoint instruction of AArch64: its machine code, and how many bytes behind its start
     /// the program counter is when a thread has stopped at it.
     pub const BREAKPOINT: (&[u8], u64) = (&[0x00, 0x00, 0x20, 0xd4], 0);
+    /// Distance in bytes from the stack slot with a call's return address up to the stack pointer
+    /// that the caller has after the call; unused, because watchpoints are not used here.
+    pub const SLOT: u64 = 8;
 
     pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
         registers.pc = pc;
@@ -51,7 +55,8 @@ impl ReturnTrap {
     /// Sets a watchpoint or breakpoint that stops the thread `tid` when the call made by the stack
     /// frame `caller` returns. The thread must be stopped.
     pub fn set(tid: Pid, caller: &ActiveCall) -> nix::Result<ReturnTrap> {
-        if caller.has_called() && watch(tid, Some(caller.place)).is_ok() {
+        let slot = caller.place.sp.wrapping_sub(processor::SLOT);
+        if caller.has_called() && watchpoint::set(tid, slot, Watched::Accesses).is_ok() {
             return Ok(ReturnTrap::Watch(caller.place));
         }
         Breakpoint::plant(tid, caller.place).map(ReturnTrap::Breakpoint)
@@ -60,7 +65,7 @@ impl ReturnTrap {
     /// Removes the watchpoint or breakpoint from the stopped thread `tid`.
     pub fn remove(&self, tid: Pid) {
         match self {
-            ReturnTrap::Watch(_) => drop(watch(tid, None)),
+            ReturnTrap::Watch(_) => drop(watchpoint::clear(tid)),
             ReturnTrap::Breakpoint(breakpoint) => breakpoint.lift(tid),
         }
     }
@@ -154,30 +159,4 @@ fn pc_of(registers: &libc::user_regs_struct) -> u64 {
 #[cfg(target_arch = "aarch64")]
 fn pc_of(registers: &libc::user_regs_struct) -> u64 {
     registers.pc
-}
-
-/// Sets a hardware watchpoint, in the stopped thread `tid`, on the stack slot with the return
-/// address of a call whose caller continues at `place`; if `place` is `None`, removes the
-/// watchpoint.
-#[cfg(target_arch = "x86_64")]
-fn watch(tid: Pid, place: Option<Place>) -> nix::Result<()> {
-    /// Value of the x86 debug register 7 that enables watchpoint 0 for the thread, for reads and
-    /// writes of eight bytes.
-    const ENABLED: libc::c_long = 1 | 0b1011 << 16;
-    let register = |number: usize| {
-        let registers = std::mem::offset_of!(libc::user, u_debugreg);
-        (registers + number * size_of::<u64>()) as ptrace::AddressType
-    };
-    ptrace::write_user(tid, register(7), 0)?;
-    if let Some(place) = place {
-        let slot = place.sp.wrapping_sub(processor::SLOT);
-        ptrace::write_user(tid, register(0), slot.cast_signed())?;
-        ptrace::write_user(tid, register(7), ENABLED)?;
-    }
-    Ok(())
-}
-
-#[cfg(target_arch = "aarch64")]
-fn watch(_: Pid, _: Option<Place>) -> nix::Result<()> {
-    Err(nix::errno::Errno::ENOSYS)
 }

@@ -1,0 +1,86 @@
+//! Hardware watchpoints on a word of a traced thread's memory (x86-64).
+
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+
+/// The accesses to a watched word at which the thread stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// The thread stops after each write to the word.
+    Writes,
+    /// The thread stops after each read of the word and after each write to it.
+    Accesses,
+}
+
+/// Sets watchpoint 0 of the stopped thread `tid` to the eight bytes at `address`, a multiple of 8.
+///
+/// # Errors
+/// `EINVAL` for an address that is none of the process's own, `ENOSPC` where all watchpoints are
+/// in use, `ENOSYS` on other processors.
+pub(crate) fn set(tid: Pid, address: u64, watched: Watched) -> nix::Result<()> {
+    clear(tid)?;
+    processor::set(tid, address, watched)
+}
+
+/// Removes watchpoint 0 from the stopped thread `tid`.
+///
+/// # Errors
+/// `ESRCH` if the thread is gone, `ENOSYS` on other processors.
+pub(crate) fn clear(tid: Pid) -> nix::Result<()> {
+    processor::clear(tid)
+}
+
+/// Returns whether the thread `tid` has stopped at watchpoint 0, and forgets the stop.
+pub(crate) fn was_hit(tid: Pid) -> bool {
+    processor::was_hit(tid)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod processor {
+    use super::*;
+
+    /// The debug register that enables watchpoints, and the one that says which have been hit.
+    const CONTROL: usize = 7;
+    const STATUS: usize = 6;
+
+    fn register(number: usize) -> ptrace::AddressType {
+        let registers = std::mem::offset_of!(libc::user, u_debugreg);
+        (registers + number * size_of::<u64>()) as ptrace::AddressType
+    }
+
+    pub fn set(tid: Pid, address: u64, watched: Watched) -> nix::Result<()> {
+        // Watchpoint 0 of the thread, on eight bytes: for writes, or for reads and writes.
+        let enabled = match watched {
+            Watched::Writes => 1 | 0b1001 << 16,
+            Watched::Accesses => 1 | 0b1011 << 16,
+        };
+        ptrace::write_user(tid, register(0), address.cast_signed())?;
+        ptrace::write_user(tid, register(CONTROL), enabled)
+    }
+
+    pub fn clear(tid: Pid) -> nix::Result<()> {
+        ptrace::write_user(tid, register(CONTROL), 0)
+    }
+
+    pub fn was_hit(tid: Pid) -> bool {
+        let status = ptrace::read_user(tid, register(STATUS)).unwrap_or(0);
+        status & 1 != 0 && ptrace::write_user(tid, register(STATUS), 0).is_ok()
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod processor {
+    use super::*;
+
+    pub fn set(_: Pid, _: u64, _: Watched) -> nix::Result<()> {
+        Err(nix::errno::Errno::ENOSYS)
+    }
+
+    pub fn clear(_: Pid) -> nix::Result<()> {
+        Err(nix::errno::Errno::ENOSYS)
+    }
+
+    pub fn was_hit(_: Pid) -> bool {
+        false
+    }
+}
