@@ -11,7 +11,9 @@ use regex::bytes::Regex;
 use crate::alignment::{Matched, matched};
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::watchdog::{Allowance, TimeLimit};
-use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
+use crate::engine::{
+    Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported, if_supported,
+};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, add_overrun};
 use crate::other_words::with_other_words;
@@ -527,7 +529,9 @@ impl<'a> Explaining<'a> {
                 break;
             }
             engine.set_input(Side::Passing, input.clone());
-            let found = engine.trace(Side::Passing)?;
+            let Some(found) = if_supported(engine.trace(Side::Passing).map(Some))? else {
+                continue;
+            };
             let matching = matched(&found.points, &failing.points).len();
             // Inputs of one length leave everything else where it is.
             let is_close = matching * 100 >= failing.points.len() * LEAST_MATCHING;

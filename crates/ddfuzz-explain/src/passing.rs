@@ -6,7 +6,7 @@ use ddfuzz_delta::{Change, Config, Dd, Mode, Outcome, Search, apply, changes};
 use ddfuzz_exec::Ended;
 
 use crate::alignment::matched;
-use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace};
+use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, if_supported};
 
 /// Largest number of inputs that are run in the search for passing ones.
 const MOST_RUNS: usize = 160;
@@ -26,9 +26,10 @@ pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending)
 /// Returns up to `most` inputs that pass and are close to the failing input `failing`: inputs of
 /// `given`, and variants of `failing` with one byte changed, or one byte or line removed. If none
 /// of these exits with status 0, adds the largest passing part of `failing` or, if there is none,
-/// longer inputs that contain `failing`. Inputs that exit with status 0 come first, and among these
-/// the ones as long as `failing`. `failing_ending` is how the failing run ended, `criterion` says
-/// what makes a run a failure.
+/// longer inputs that contain `failing`. Inputs on which the program does what cannot be explained,
+/// such as starting a process, are left out. Inputs that exit with status 0 come first, and among
+/// these the ones as long as `failing`. `failing_ending` is how the failing run ended, `criterion`
+/// says what makes a run a failure.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -48,8 +49,9 @@ pub fn candidates(
             continue;
         }
         engine.set_input(Side::Passing, input.clone());
-        let ending = engine.run_to_end(Side::Passing)?;
-        if judge_candidate(criterion, &ending, failing_ending) {
+        let ending = if_supported(engine.run_to_end(Side::Passing).map(Some))?;
+        let passing = ending.filter(|it| judge_candidate(criterion, it, failing_ending));
+        if let Some(ending) = passing {
             of_status.push((ending.ended == Ended::Exit(0), input));
         }
         if of_status.iter().filter(|(is_good, _)| *is_good).count() >= most {
@@ -66,8 +68,9 @@ pub fn candidates(
             break;
         }
         engine.set_input(Side::Passing, input.clone());
-        let ending = engine.run_to_end(Side::Passing)?;
-        if judge_candidate(criterion, &ending, failing_ending) {
+        let ending = if_supported(engine.run_to_end(Side::Passing).map(Some))?;
+        let passing = ending.filter(|it| judge_candidate(criterion, it, failing_ending));
+        if let Some(ending) = passing {
             of_status.push((ending.ended == Ended::Exit(0), input));
         }
     }
@@ -87,8 +90,9 @@ fn passes(
     expected: Ended,
 ) -> Result<bool, EngineError> {
     engine.set_input(Side::Passing, input);
-    let ending = engine.run_to_end(Side::Passing)?;
-    Ok(judge_candidate(criterion, &ending, failing) && ending.ended == expected)
+    let ending = if_supported(engine.run_to_end(Side::Passing).map(Some))?;
+    let passing = ending.filter(|it| judge_candidate(criterion, it, failing));
+    Ok(passing.is_some_and(|it| it.ended == expected))
 }
 
 /// Searches by `ddmax`, with at most `most` tests, for the largest subset of a number of deltas
@@ -154,7 +158,10 @@ pub fn closest(
     let of_failing = (failing.0, &failing.1.ending);
     if let Some(input) = closer(engine, criterion, of_failing, (&given.1, &given.0.ending))? {
         engine.set_input(Side::Passing, input.clone());
-        let trace = engine.trace(Side::Passing)?;
+        let Some(trace) = if_supported(engine.trace(Side::Passing).map(Some))? else {
+            engine.set_input(Side::Passing, given.1.clone());
+            return Ok(given);
+        };
         let matching = |trace: &Trace| matched(&trace.points, &failing.1.points).len();
         if matching(&trace) * 10 >= matching(&given.0) * 9 {
             return Ok((trace, input));

@@ -167,7 +167,9 @@ impl Engine {
         // What is written behind a short block is near; an index of 0xffffffff is wrong for another
         // reason.
         let is_near = |end: u64| end <= fault && fault - end < FARTHEST;
-        if !maps.iter().any(|it| is_near(it.end)) {
+        // Where memory can be read and written, only a jump to it fails.
+        let is_jump = (maps.find(fault)).is_some_and(|it| it.readable && it.writable);
+        if is_jump || !maps.iter().any(|it| is_near(it.end)) {
             return Ok(None);
         }
         let blocks = heap_blocks(&maps, &mut run.process).blocks;
