@@ -114,23 +114,27 @@ impl ReturnSlotWatch {
     /// the watched slot, with the stack that it should have: the frame of the function that has
     /// returned. Unchanged if that function is unknown or not the user's.
     pub fn corrected(&self, tid: Pid, snapshot: Snapshot, cache: &mut ModuleCache) -> Snapshot {
-        if snapshot.wrong_return != Some(self.slot) {
+        if !snapshot.wrong_returns.contains(&self.slot) {
             return snapshot;
         }
+        let is_last = snapshot.registers.sp == self.slot.wrapping_add(8);
         let (memory, layout) = cache.live(tid, snapshot.registers.sp);
-        let Some(frame) = self.victim(memory, layout) else {
+        let Some(frame) = self.victim(is_last, memory, layout) else {
             return snapshot;
         };
         Snapshot {
             control: Control::Smashed,
             end: End::Smashed,
             frames: vec![frame],
-            wrong_return: None,
+            wrong_returns: Vec::new(),
             ..snapshot
         }
     }
 
-    fn victim(&self, live: ProcessMemory, layout: &mut Layout) -> Option<RawFrame> {
+    /// Returns the frame of the function whose return address was overwritten; `None` if it is
+    /// unknown. Only if the wrong return was surely from the watched slot (`is_last`), the last
+    /// call that has used the slot counts.
+    fn victim(&self, is_last: bool, live: ProcessMemory, layout: &mut Layout) -> Option<RawFrame> {
         let mut memory = StackThen { stack: None, live };
         let mut written = self.written.iter().rev();
         let overwriting = written.find_map(|it| {
@@ -140,7 +144,7 @@ impl ReturnSlotWatch {
             let ends = walk.end == End::Untrusted && is_its_caller;
             walk.steps.last().copied().filter(|_| ends)
         });
-        let entered = self.entered.map(|address| Step {
+        let entered = self.entered.filter(|_| is_last).map(|address| Step {
             address,
             trust: Trust::Pc,
         });

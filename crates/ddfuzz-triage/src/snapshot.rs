@@ -165,9 +165,10 @@ pub struct Snapshot {
     pub frames: Vec<RawFrame>,
     /// Why the walk over the crashed thread's stack ended.
     pub end: End,
-    /// Address of the stack slot from which a function has returned to a wrong address, where
-    /// `frames` does not surely name that function; `None` if no function has.
-    pub wrong_return: Option<u64>,
+    /// Addresses of the stack slots from which a function may have returned to a wrong address,
+    /// where `frames` does not surely name that function: the first return first. Empty if no
+    /// function has.
+    pub wrong_returns: Vec<u64>,
     /// Program counters of the code that signals interrupted, as found in signal frames on the
     /// stack.
     pub interrupted: Vec<u64>,
@@ -206,7 +207,7 @@ impl Snapshot {
             control: Control::Sound,
             frames: Vec::new(),
             end: End::None,
-            wrong_return: None,
+            wrong_returns: Vec::new(),
             interrupted: Vec::new(),
             abort_message: None,
             opaque_runtime: false,

@@ -136,7 +136,7 @@ pub(crate) fn interpret(
         .filter_map(|step| frame(*step, layout))
         .collect();
     snapshot.end = walk.end;
-    snapshot.wrong_return = wrong_return(cause, &registers, maps, layout, memory);
+    snapshot.wrong_returns = wrong_returns(cause, &registers, maps, layout, memory);
     snapshot.interrupted = walk.interrupted;
     let names = exported_names(&walk.steps, &snapshot.frames, layout, memory);
     for (frame, name) in snapshot.frames.iter_mut().zip(names) {
@@ -284,29 +284,60 @@ fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memo
 /// the zeros behind the last function of a program are instructions.
 const PADDING: u64 = 4096;
 
-/// Returns the address of the stack slot from which a function has just returned to a wrong
-/// address; `None` if none has. The address is still in the slot. It is that of the program counter,
-/// which is in no code, or one in the target's code shortly before it ([`returned_astray`]).
-fn wrong_return(
+/// Number of words below the stack pointer, beside the nearest one, that may be the slot of an
+/// earlier wrong return.
+const EARLIER: u64 = 3;
+
+/// Returns the addresses of the stack slots from which a function may have returned to a wrong
+/// address just now, the first return first; empty if none has. The last wrong address is still in
+/// the slot below the stack pointer. It is that of the program counter, which is in no code, or one
+/// in the target's code shortly before it ([`returned_astray`]). If it was reached by code to which
+/// another return had led, that one's slot is below, with an address in the target's code that no
+/// call precedes.
+fn wrong_returns(
     cause: Cause,
     registers: &Registers,
     maps: &Maps,
     layout: &Layout,
     memory: &mut dyn Memory,
-) -> Option<u64> {
+) -> Vec<u64> {
+    let slot = registers.sp.wrapping_sub(8);
+    if !is_wrong_return(cause, registers, maps, layout, memory) {
+        return Vec::new();
+    }
+    let mut earlier = (1..=EARLIER).map(|words| slot.wrapping_sub(words * 8));
+    let earlier = earlier.find(|slot| {
+        memory.word(*slot).is_some_and(|address| {
+            let region = layout.region(address);
+            region.is_some_and(|region| !region.is_runtime(address))
+                && !is_return_address(address, layout, memory)
+        })
+    });
+    earlier.into_iter().chain([slot]).collect()
+}
+
+/// Checks whether a function has just returned to a wrong address.
+fn is_wrong_return(
+    cause: Cause,
+    registers: &Registers,
+    maps: &Maps,
+    layout: &Layout,
+    memory: &mut dyn Memory,
+) -> bool {
     let Event::Signal { code: 1.., .. } = cause.event else {
-        return None;
+        return false;
     };
-    let address = popped_return(registers, memory)?;
-    let is_wrong = match maps.is_executable(registers.pc) {
+    let Some(address) = popped_return(registers, memory) else {
+        return false;
+    };
+    match maps.is_executable(registers.pc) {
         false => address == registers.pc,
         true => {
             is_in_padding(registers.pc, address, layout)
                 && !is_return_address(address, layout, memory)
                 || returned_astray(registers, layout, memory)
         }
-    };
-    is_wrong.then(|| registers.sp.wrapping_sub(8))
+    }
 }
 
 /// Checks whether `pc` is behind the functions of a module, at most 4,096 bytes behind `address` in

@@ -558,23 +558,24 @@ impl Triager {
     ///
     /// [`ReturnSlotWatch`]: crate::overwritten_return::ReturnSlotWatch
     fn run(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
-        let run = self.run_once(input, aslr)?;
-        let slot = run
-            .snapshot
-            .as_ref()
-            .and_then(|snapshot| snapshot.wrong_return);
-        let Some(slot) = slot.filter(|_| !aslr && run.capture == CaptureWay::Ptrace) else {
+        let mut run = self.run_once(input, aslr)?;
+        let is_exact = !aslr && run.capture == CaptureWay::Ptrace;
+        let Some(snapshot) = run.snapshot.as_ref().filter(|_| is_exact) else {
             return Ok(run);
         };
-        let mut tracee = self.start.start(input, aslr)?;
-        let (start, cache) = (&*self.start, &mut self.cache);
-        let again = self.tracer.follow(&mut *tracee, start, cache, Some(slot))?;
-        let again = again.and_then(|(trace, _)| trace.snapshot);
-        let exact = again.filter(|it| it.end == End::Smashed && it.wrong_return.is_none());
-        Ok(Finished {
-            snapshot: exact.or(run.snapshot),
-            ..run
-        })
+        for slot in snapshot.wrong_returns.clone() {
+            let mut tracee = self.start.start(input, aslr)?;
+            let (start, cache) = (&*self.start, &mut self.cache);
+            let again = self.tracer.follow(&mut *tracee, start, cache, Some(slot))?;
+            let found = again.and_then(|(trace, _)| trace.snapshot);
+            let is_found =
+                |it: &Box<Snapshot>| it.end == End::Smashed && it.wrong_returns.is_empty();
+            if let Some(found) = found.filter(is_found) {
+                run.snapshot = Some(found);
+                break;
+            }
+        }
+        Ok(run)
     }
 
     fn run_once(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
