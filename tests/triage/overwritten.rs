@@ -1,6 +1,9 @@
 //! Overwritten return addresses: named by the function that had one, wherever its return leads.
 
+use ddfuzz::triage::Triager;
+
 use crate::programs::{OVERWRITTEN, OVERWRITTEN_STRIPPED};
+use crate::start::Starter;
 use crate::{crash, keys, triager};
 
 /// What the functions of the program are called, by the byte that chooses one.
@@ -21,6 +24,10 @@ fn overwriting(way: u8, address: u64, words: usize) -> Vec<u8> {
 fn a_function_has_one_key_whatever_its_return_address_is_overwritten_with() {
     for variant in [&OVERWRITTEN, &OVERWRITTEN_STRIPPED] {
         let mut triager = triager(variant);
+        let mut at_random = Triager::new(Box::new(Starter {
+            always_random: true,
+            ..Starter::new(variant.path())
+        }));
         let mut majors = Vec::new();
         for (way, _) in WAYS {
             let inputs = ADDRESSES.iter().flat_map(|address| {
@@ -32,6 +39,8 @@ fn a_function_has_one_key_whatever_its_return_address_is_overwritten_with() {
                 all.iter().all(|it| it.0 == "smash" && *it == all[0]),
                 "{all:?}"
             );
+            let random = keys(&mut at_random, &overwriting(way, ADDRESSES[1], 8));
+            assert_eq!(random, all[0]);
             majors.push(all[0].1);
         }
         majors.sort_unstable();

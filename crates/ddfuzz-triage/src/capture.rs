@@ -71,6 +71,9 @@ pub(crate) struct Tracer<'a> {
     last: HashMap<Pid, (Pid, Snapshot)>,
     /// For each thread, the last crash signals at which no snapshot was taken of it, oldest first.
     handled: HashMap<Pid, Vec<HandledSignal>>,
+    /// Stack pointer of the first process when its program was entered; 0 if it was forked from the
+    /// running target, whose stack is where it was in other runs.
+    entry_sp: u64,
     /// The watch over the stack slot of a return address that is overwritten in this run; `None` if
     /// none is watched.
     watch: Option<ReturnSlotWatch>,
@@ -84,7 +87,7 @@ impl<'a> Tracer<'a> {
     /// With `executes`, the process waits before its `execve` of the target's program; otherwise it
     /// was forked from the running target. `crash_exit`: the exit status that counts as a crash;
     /// `request`: the watchdog's request to interrupt the run; `slot`: the stack slot of a return
-    /// address whose overwriting is searched for, if any.
+    /// address whose overwriting is searched for, if any, as [`Snapshot::wrong_returns`] has it.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
@@ -125,6 +128,7 @@ impl<'a> Tracer<'a> {
             interrupted: None,
             last: HashMap::new(),
             handled: HashMap::new(),
+            entry_sp: 0,
             watch: slot.map(ReturnSlotWatch::new),
             crash: None,
         })
@@ -259,7 +263,7 @@ impl<'a> Tracer<'a> {
     fn begin_watch(&mut self, tid: Pid) {
         let is_ready = self.executed && tid == self.pid;
         if let Some(watch) = self.watch.as_mut().filter(|it| is_ready && !it.is_begun) {
-            watch.begin(tid);
+            watch.begin(tid, self.entry_sp);
         }
     }
 
@@ -286,6 +290,7 @@ impl<'a> Tracer<'a> {
         self.handled.remove(&process);
         if process == self.pid && !self.executed {
             self.executed = true;
+            self.entry_sp = Registers::of(process).map_or(0, |registers| registers.sp);
             self.cache.know_target(process);
         }
     }
@@ -303,6 +308,9 @@ impl<'a> Tracer<'a> {
         let mut snapshot = self.read(tid, cause);
         if let Some(watch) = self.watch.as_ref().filter(|_| tid == self.pid) {
             snapshot = watch.corrected(tid, snapshot, self.cache);
+        }
+        for slot in &mut snapshot.wrong_returns {
+            *slot = slot.wrapping_sub(self.entry_sp);
         }
         if !self.is_aftermath(process, tid, &snapshot) {
             self.blame_memory(process, &mut snapshot);

@@ -41,7 +41,8 @@ struct Written {
 
 /// The watch over the stack slot of a return address in one run.
 pub(crate) struct ReturnSlotWatch {
-    /// Address of the stack slot.
+    /// Address of the stack slot; until the watch begins, minus the stack pointer with which the
+    /// program is entered.
     slot: u64,
     /// Whether the watchpoint was set, or could not be set.
     pub is_begun: bool,
@@ -54,7 +55,8 @@ pub(crate) struct ReturnSlotWatch {
 }
 
 impl ReturnSlotWatch {
-    /// Creates the watch over the stack slot at the address `slot`, without a watchpoint yet.
+    /// Creates the watch over a stack slot, without a watchpoint yet. `slot`: its address, minus the
+    /// stack pointer with which the program is entered.
     pub fn new(slot: u64) -> ReturnSlotWatch {
         ReturnSlotWatch {
             slot,
@@ -65,9 +67,11 @@ impl ReturnSlotWatch {
         }
     }
 
-    /// Sets the watchpoint in the stopped thread `tid`. Where that is impossible, nothing is found.
-    pub fn begin(&mut self, tid: Pid) {
+    /// Sets the watchpoint in the stopped thread `tid`, whose program was entered with the stack
+    /// pointer `entry_sp`. Where that is impossible, nothing is found.
+    pub fn begin(&mut self, tid: Pid, entry_sp: u64) {
         self.is_begun = true;
+        self.slot = self.slot.wrapping_add(entry_sp);
         let _ = watchpoint::set(tid, self.slot, Watched::Writes);
     }
 

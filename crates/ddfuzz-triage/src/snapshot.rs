@@ -165,9 +165,9 @@ pub struct Snapshot {
     pub frames: Vec<RawFrame>,
     /// Why the walk over the crashed thread's stack ended.
     pub end: End,
-    /// Addresses of the stack slots from which a function may have returned to a wrong address,
-    /// where `frames` does not surely name that function: the first return first. Empty if no
-    /// function has.
+    /// Stack slots from which a function may have returned to a wrong address, where `frames` does
+    /// not surely name that function: the first return first, each as its address minus the stack
+    /// pointer with which the program was entered. Empty if no function has.
     pub wrong_returns: Vec<u64>,
     /// Program counters of the code that signals interrupted, as found in signal frames on the
     /// stack.

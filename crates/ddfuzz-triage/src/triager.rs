@@ -552,18 +552,17 @@ impl Triager {
         Ok((leaks && self.crashed(&run)).then_some(run))
     }
 
-    /// Runs the input once. If a function has returned to a wrong address in a crash, runs it once
-    /// more to find that function ([`ReturnSlotWatch`]), unless addresses are random (`aslr`), so
-    /// that the stack would be elsewhere.
+    /// Runs the input once, with random addresses if `aslr` is set. If a function has returned to a
+    /// wrong address in a crash, runs it again to find that function ([`ReturnSlotWatch`]).
     ///
     /// [`ReturnSlotWatch`]: crate::overwritten_return::ReturnSlotWatch
     fn run(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
         let mut run = self.run_once(input, aslr)?;
-        let is_exact = !aslr && run.capture == CaptureWay::Ptrace;
-        let Some(snapshot) = run.snapshot.as_ref().filter(|_| is_exact) else {
-            return Ok(run);
+        let slots = match &run.snapshot {
+            Some(snapshot) if run.capture == CaptureWay::Ptrace => snapshot.wrong_returns.clone(),
+            _ => Vec::new(),
         };
-        for slot in snapshot.wrong_returns.clone() {
+        for slot in slots {
             let mut tracee = self.start.start(input, aslr)?;
             let (start, cache) = (&*self.start, &mut self.cache);
             let again = self.tracer.follow(&mut *tracee, start, cache, Some(slot))?;
