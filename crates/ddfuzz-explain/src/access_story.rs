@@ -16,7 +16,11 @@ pub(crate) fn access(it: &Explanation) -> Option<String> {
         .map_or("memory".to_owned(), |it| plain(it));
     let verb = if found.writes { "writes" } else { "reads" };
     let what = match (found.bytes, reaches_beyond(found)) {
-        (0, _) => format!("frees {}", block(found)),
+        (0, _) if found.kind.ends_with("-free") => format!("frees {}", block(found)),
+        (0, _) if found.kind.ends_with("-param-overlap") => {
+            "copies between places that overlap".to_owned()
+        }
+        (0, _) => format!("does what AddressSanitizer calls {}", found.kind),
         (_, true) => format!("{verb} {bytes}, outside from {named} on, {}", beside(found)),
         (_, false) => format!("{verb} {bytes} at {named}, {}", beside(found)),
     };

@@ -313,7 +313,7 @@ impl Engine {
                 let executed = &whole.executed[it.at];
                 let pc = executed.pc();
                 let function = self.info.function(pc.wrapping_sub(self.bias));
-                let function = function.filter(|_| self.is_user(pc));
+                let function = function.filter(|_| self.is_of_statement(pc));
                 let Some(function) = function.map(std::ptr::from_ref) else {
                     continue;
                 };

@@ -28,6 +28,7 @@ mod late_points;
 pub mod library;
 mod library_data;
 pub mod moved;
+mod mutant_words;
 mod mutants;
 pub(crate) mod mutated;
 mod one_cpu;
@@ -441,6 +442,16 @@ impl Engine {
     /// a standard library nor to what the compiler has added for AddressSanitizer.
     pub(crate) fn is_user(&self, pc: u64) -> bool {
         (self.place(pc)).is_some_and(|(file, _)| !is_library_file(file)) && !self.is_added(pc)
+    }
+
+    /// Returns true if the code at an address in the process belongs to a statement of the program:
+    /// to its own code, but not to what makes or removes the stack frame of a function.
+    pub(crate) fn is_of_statement(&self, pc: u64) -> bool {
+        let code = pc.wrapping_sub(self.bias);
+        let ranges = self.info.function(code).map(|it| &it.ranges);
+        let start = ranges.and_then(|it| Some(it.first()?.start));
+        let is_of_frame = start.is_some_and(|start| self.info.lines.is_of_frame(start, code));
+        !is_of_frame && self.is_user(pc)
     }
 
     /// Returns true if the instruction at an address in the process was added by the compiler for
