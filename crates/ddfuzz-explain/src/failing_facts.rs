@@ -298,6 +298,7 @@ fn add_critical(
         reaches: it.reaches,
         is_like: it.is_like,
         decided: it.decision.decided,
+        values: it.values.clone(),
     };
     result.critical = critical.iter().map(record).collect();
     Ok(())

@@ -511,6 +511,10 @@ pub struct CriticalRecord {
     pub is_like: bool,
     /// Number of executions of statements and conditions that depend on the decision.
     pub decided: usize,
+    /// Integer variables that the statement names (or, if it is in the same function, the failing
+    /// one), with their values when it was decided: `n is 30`; two at most, and of at most three
+    /// conditions.
+    pub values: Vec<String>,
 }
 
 /// A mutant of the program (one instruction does something else each time it is executed) that

@@ -58,71 +58,123 @@ fn relations(source: &str) -> Vec<&str> {
     found
 }
 
+/// Returns true if the number `value` is in the source text `source`: as a decimal or hexadecimal number,
+/// or as a character.
+fn has_number(source: &str, value: i64) -> bool {
+    let is_of_word = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let parsed = |word: &str| {
+        let plain = word.replace('_', "");
+        let plain = plain.trim_end_matches(['u', 'U', 'l', 'L']);
+        match plain.strip_prefix("0x").or(plain.strip_prefix("0X")) {
+            Some(digits) => i64::from_str_radix(digits, 16).ok(),
+            None => plain.parse().ok(),
+        }
+    };
+    let mut words = source.split(|it| !is_of_word(it));
+    is_quoted(source, value) || words.any(|word| parsed(word) == Some(value))
+}
+
+/// Returns true if the source text `source` has the character with the code `value`.
+fn is_quoted(source: &str, value: i64) -> bool {
+    let character = u8::try_from(value).ok().map(char::from);
+    let known = character.map(|it| [it.to_string(), it.escape_default().to_string()]);
+    let known = known.into_iter().flatten();
+    let zero = (value == 0).then(|| "\\0".to_owned());
+    (known.chain(zero)).any(|it| source.contains(&format!("'{it}'")))
+}
+
 impl Change<'_> {
-    /// Describes another number in the code of the instruction.
+    /// Returns true if the text of the statement has the number `value`.
+    fn has(&self, value: i64) -> bool {
+        has_number(self.source, value)
+    }
+
+    /// Describes another number in the code of the instruction; `None` if the statement has no such number,
+    /// which the compiler has made of others.
     fn number(&self) -> Option<String> {
         let ((was, size), (is, _)) = (number(&self.was)?, number(&self.is)?);
-        let sum = |was: i64, is: i64| match was < 0 && is <= 0 {
-            true => format!("with {} instead of {} subtracted", -is, -was),
-            false => format!("with {is} instead of {was} added"),
-        };
-        Some(match self.was.mnemonic() {
-            Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar => {
-                format!("with a shift by {is} instead of {was}")
+        match self.was.mnemonic() {
+            Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar if self.has(was) => {
+                Some(format!("with a shift by {is} instead of {was}"))
             }
-            Mnemonic::Imul => format!("with a factor of {is} instead of {was}"),
-            Mnemonic::Add => sum(was, is),
-            Mnemonic::Sub => sum(was.checked_neg()?, is.checked_neg()?),
-            Mnemonic::Mov => format!("with the number {is} instead of {was}"),
+            Mnemonic::Shl if (0..62).contains(&was) && self.has(1 << was) => {
+                let [was, is] = [was, is].map(|it| 1i64.checked_shl(it as u32).unwrap_or(0));
+                Some(format!("with a factor of {is} instead of {was}"))
+            }
+            Mnemonic::Imul if self.has(was) => {
+                Some(format!("with a factor of {is} instead of {was}"))
+            }
+            Mnemonic::Add => self.sum(was, is),
+            Mnemonic::Sub => self.sum(was.checked_neg()?, is.checked_neg()?),
+            Mnemonic::Mov if self.has(was) => {
+                Some(format!("with the number {is} instead of {was}"))
+            }
             Mnemonic::Cmp => self.comparison((was, is), size),
-            _ => return None,
-        })
-    }
-
-    /// Describes a comparison with the number `is` instead of `was`, numbers of `size` bytes: by
-    /// order, the boundary between the numbers that are decided one way and the other.
-    fn comparison(&self, (was, is): (i64, i64), size: usize) -> String {
-        use ConditionCode::{a, ae, b, be, g, ge, l, le};
-        let code = self.next.condition_code();
-        let is_unsigned = matches!(code, a | ae | b | be);
-        let told = |it: i64| {
-            let unused = 64 - 8 * size.clamp(1, 8) as u32;
-            match u8::try_from(it) {
-                Ok(byte) if size == 1 && (byte.is_ascii_graphic() || byte == b' ') => {
-                    format!("'{}'", char::from(byte).escape_default())
-                }
-                _ if is_unsigned => ((it as u64) << unused >> unused).to_string(),
-                _ => it.to_string(),
-            }
-        };
-        let pair = |it: i64| match code {
-            be | a | le | g => format!("{} and {}", told(it), told(it.wrapping_add(1))),
-            _ => format!("{} and {}", told(it.wrapping_sub(1)), told(it)),
-        };
-        match code {
-            a | ae | b | be | g | ge | l | le => format!(
-                "with the limit between {} instead of {}",
-                pair(is),
-                pair(was)
-            ),
-            _ => format!(
-                "with a comparison with {} instead of {}",
-                told(is),
-                told(was)
-            ),
+            _ => None,
         }
     }
 
-    /// Describes a sum with another number, which the instruction computes as an address.
-    fn displaced(&self) -> Option<String> {
-        if self.was.mnemonic() != Mnemonic::Lea {
+    /// Describes that the number `is` is added instead of `was`, or subtracted if they are negative.
+    fn sum(&self, was: i64, is: i64) -> Option<String> {
+        let is_step = was.abs() == 1 && (self.source.contains("++") || self.source.contains("--"));
+        if !is_step && !self.has(was.checked_abs()?) {
             return None;
         }
-        let [was, is] = [&self.was, &self.is].map(|it| it.memory_displacement64() as i64);
         Some(match was < 0 && is <= 0 {
             true => format!("with {} instead of {} subtracted", -is, -was),
             false => format!("with {is} instead of {was} added"),
         })
+    }
+
+    /// Describes a comparison with the number `is` instead of `was`, numbers of `size` bytes: by
+    /// order, the limit between the numbers that are decided one way and the other.
+    fn comparison(&self, (was, is): (i64, i64), size: usize) -> Option<String> {
+        use ConditionCode::{a, ae, b, be, g, ge, l, le};
+        let code = self.next.condition_code();
+        if !matches!(code, a | ae | b | be | g | ge | l | le) {
+            let is_character = size == 1 || is_quoted(self.source, was);
+            let told = |it: i64| match u8::try_from(it) {
+                Ok(byte) if is_character && (byte.is_ascii_graphic() || byte == b' ') => {
+                    format!("'{}'", char::from(byte).escape_default())
+                }
+                _ => it.to_string(),
+            };
+            let is_known = was == 0 || self.has(was);
+            let words = || {
+                format!(
+                    "with a comparison with {} instead of {}",
+                    told(is),
+                    told(was)
+                )
+            };
+            return is_known.then(words);
+        }
+        let below = i64::from(!matches!(code, be | a | le | g));
+        let pair = |it: i64| {
+            Some((
+                it.checked_sub(below)?,
+                it.checked_sub(below)?.checked_add(1)?,
+            ))
+        };
+        let (was, is) = (pair(was)?, pair(is)?);
+        Some(match self.has(was.0) || self.has(was.1) {
+            true => format!(
+                "with the limit between {} and {} instead of {} and {}",
+                is.0, is.1, was.0, was.1
+            ),
+            // The compiler may compare a sum.
+            false if is.0 < was.0 => format!("with a limit that is {} lower", was.0 - is.0),
+            false => format!("with a limit that is {} higher", is.0 - was.0),
+        })
+    }
+
+    /// Describes a sum with another number, which the instruction computes as an address.
+    fn displaced(&self) -> Option<String> {
+        let [was, is] = [&self.was, &self.is].map(|it| it.memory_displacement64() as i64);
+        match self.was.mnemonic() {
+            Mnemonic::Lea => self.sum(was, is),
+            _ => None,
+        }
     }
 
     /// Describes another operator.
@@ -315,32 +367,44 @@ mod tests {
 
     #[test]
     fn another_number_is_told_by_what_it_is_used_for() {
-        let told = |was: &[u8], is: &[u8]| change(was, is, "").number();
-        // shl eax, 8
+        let told = |was: &[u8], is: &[u8], source| change(was, is, source).number();
+        // shl eax, 8 and 3
+        let (was, is) = ([0xc1, 0xe0, 8], [0xc1, 0xe0, 7]);
         let shift = "with a shift by 7 instead of 8";
-        assert_eq!(told(&[0xc1, 0xe0, 8], &[0xc1, 0xe0, 7]).unwrap(), shift);
+        assert_eq!(told(&was, &is, "value << 8").unwrap(), shift);
+        let factor = told(&[0xc1, 0xe0, 3], &[0xc1, 0xe0, 2], "value * 8");
+        assert_eq!(factor.unwrap(), "with a factor of 4 instead of 8");
+        assert_eq!(told(&was, &is, "value << bits"), None);
         // add eax, 1; sub eax, 1; add eax, -1
-        let more = told(&[0x83, 0xc0, 1], &[0x83, 0xc0, 2]);
-        assert_eq!(more.unwrap(), "with 2 instead of 1 added");
+        let (one, two) = ([0x83, 0xc0, 1], [0x83, 0xc0, 2]);
+        for source in ["n++", "n + 1", "n += 0x1u"] {
+            assert_eq!(
+                told(&one, &two, source).unwrap(),
+                "with 2 instead of 1 added"
+            );
+        }
+        assert_eq!(told(&one, &two, "n + size1"), None);
         let less = "with 2 instead of 1 subtracted";
-        assert_eq!(told(&[0x83, 0xe8, 1], &[0x83, 0xe8, 2]).unwrap(), less);
-        assert_eq!(
-            told(&[0x83, 0xc0, 0xff], &[0x83, 0xc0, 0xfe]).unwrap(),
-            less
-        );
+        let changed = told(&[0x83, 0xe8, 1], &[0x83, 0xe8, 2], "n - 1");
+        assert_eq!(changed.unwrap(), less);
+        let changed = told(&[0x83, 0xc0, 0xff], &[0x83, 0xc0, 0xfe], "n--");
+        assert_eq!(changed.unwrap(), less);
+    }
+
+    #[test]
+    fn a_comparison_has_another_limit_or_another_number() {
+        let told = |was: &[u8], is: &[u8], source| change(was, is, source).number();
         // cmp eax, 7; jle +2 and jl +2
-        let at_most = told(&[0x83, 0xf8, 7, 0x7e, 2], &[0x83, 0xf8, 8]);
-        assert_eq!(
-            at_most.unwrap(),
-            "with the limit between 8 and 9 instead of 7 and 8"
-        );
-        let less = told(&[0x83, 0xf8, 7, 0x7c, 2], &[0x83, 0xf8, 8]);
-        assert_eq!(
-            less.unwrap(),
-            "with the limit between 7 and 8 instead of 6 and 7"
-        );
+        let (at_most, less) = ([0x83, 0xf8, 7, 0x7e, 2], [0x83, 0xf8, 7, 0x7c, 2]);
+        let is = [0x83, 0xf8, 9];
+        let words = "with the limit between 9 and 10 instead of 7 and 8";
+        assert_eq!(told(&at_most, &is, "n < 8").unwrap(), words);
+        let words = "with the limit between 8 and 9 instead of 6 and 7";
+        assert_eq!(told(&less, &is, "n < 7").unwrap(), words);
+        let words = "with a limit that is 2 higher";
+        assert_eq!(told(&less, &is, "n < LIMIT").unwrap(), words);
         // cmp al, 'a'; je +2
-        let equal = told(&[0x3c, b'a', 0x74, 2], &[0x3c, b'b']);
+        let equal = told(&[0x3c, b'a', 0x74, 2], &[0x3c, b'b'], "*p == 'a'");
         assert_eq!(equal.unwrap(), "with a comparison with 'b' instead of 'a'");
     }
 
