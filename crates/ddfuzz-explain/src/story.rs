@@ -593,9 +593,14 @@ fn freed_early(it: &Explanation) -> Option<String> {
             return reported_free(it, "Without the free by", &it.freed_early);
         }
         format!(
-            "Without the free by {}, the run does not fail: what it frees is used later, or its memory is \
+            "Without the free by {}{}, the run does not fail: what it frees is used later, or its memory is \
              used again before it is set.{}",
             calls(&it.freed_early),
+            match it.freed_together {
+                0 | 1 => String::new(),
+                2 => " and that before it".to_owned(),
+                more => format!(" and the {} before it", more - 1),
+            },
             used_late(it)
         )
     })
