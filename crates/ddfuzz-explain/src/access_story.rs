@@ -1,13 +1,17 @@
 //! The sentence about the bad access that AddressSanitizer reports. Pure.
 
+use crate::failure::CHECKED_CLASS;
 use crate::named_places::{calls, function_at};
 use crate::report::{AccessRecord, Explanation};
-use crate::story::plain;
+use crate::story::{base, plain};
+use ddfuzz_triage::short_function;
 
-/// Writes a sentence about the bad access that AddressSanitizer reports; `None` where it reports
-/// none.
+/// Writes a sentence about the bad access that AddressSanitizer reports or, where it reports none, the
+/// check of UndefinedBehaviorSanitizer that has failed; `None` where neither is known.
 pub(crate) fn access(it: &Explanation) -> Option<String> {
-    let found = it.access.as_ref()?;
+    let Some(found) = it.access.as_ref() else {
+        return check(it);
+    };
     let place = found.place.first().map(function_at)?;
     let bytes = bytes(found.bytes);
     let named = found
@@ -16,7 +20,11 @@ pub(crate) fn access(it: &Explanation) -> Option<String> {
         .map_or("memory".to_owned(), |it| plain(it));
     let verb = if found.writes { "writes" } else { "reads" };
     let what = match (found.bytes, reaches_beyond(found)) {
-        (0, _) => format!("frees {}", block(found)),
+        (0, _) if found.kind.ends_with("-free") => format!("frees {}", block(found)),
+        (0, _) if found.kind.ends_with("-param-overlap") => {
+            "copies between places that overlap".to_owned()
+        }
+        (0, _) => format!("does what AddressSanitizer calls {}", found.kind),
         (_, true) => format!("{verb} {bytes}, outside from {named} on, {}", beside(found)),
         (_, false) => format!("{verb} {bytes} at {named}, {}", beside(found)),
     };
@@ -29,6 +37,23 @@ pub(crate) fn access(it: &Explanation) -> Option<String> {
         _ => String::new(),
     };
     Some(format!("{place} {what}{allocated}{index}."))
+}
+
+/// Writes a sentence about the check of UndefinedBehaviorSanitizer that has failed; `None` where none
+/// has.
+fn check(it: &Explanation) -> Option<String> {
+    let class = it.crash.class.as_ref();
+    class.filter(|it| it.starts_with(CHECKED_CLASS))?;
+    let message = it.crash.message.as_ref()?.lines().next()?;
+    let message = message.trim_start_matches("runtime error: ");
+    let function = short_function(it.crash.function.as_deref()?);
+    let place = it.crash.line.zip(it.crash.file.as_ref());
+    let place = place.map_or(String::new(), |(line, file)| {
+        format!(" at {}:{line}", base(file))
+    });
+    Some(format!(
+        "{function}{place} does what a check forbids: {message}."
+    ))
 }
 
 /// Returns the size of an element of the accessed object; `None` if it is not known that its named

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use crate::crossing::{is_array, parts_at};
-use crate::graph::{Graph, Leaf, LeafKind, Place, Target};
-use crate::types::{Shape, TypeId, Types};
+use crate::graph::{Graph, Leaf, LeafKind, Origin, Place, Target};
+use crate::types::{Encoding, Shape, TypeId, Types};
 
 /// Memory that a bad access has reached, as the program would name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +117,41 @@ fn at(graph: &Graph, place: Place) -> Option<Target> {
             Some((objects.position(|it| it.place == place)?, 0))
         }
     }
+}
+
+/// Largest number of variables whose values are told of one statement.
+const VALUES: usize = 2;
+
+/// Returns the integer variables of the innermost frame of the state `graph` that the source text
+/// `text` names, in this order, each with its value: `n is 30`; at most [`VALUES`].
+pub(crate) fn integers_in(graph: &Graph, types: &Types, text: &str) -> Vec<String> {
+    let local = |object: &crate::graph::Object| match object.origin {
+        Origin::Local { frame, .. } => Some(frame),
+        _ => None,
+    };
+    let innermost = graph.objects.iter().filter_map(local).max();
+    let is_of_name = |it: char| it.is_alphanumeric() || it == '_';
+    let mut found: Vec<String> = Vec::new();
+    for word in text.split(|it| !is_of_name(it)).filter(|it| !it.is_empty()) {
+        let mut objects = graph.objects.iter();
+        let object = objects.find(|it| it.name == word && local(it) == innermost);
+        let Some(object) = object.filter(|_| innermost.is_some() && found.len() < VALUES) else {
+            continue;
+        };
+        let [leaf] = &object.leaves[..] else {
+            continue;
+        };
+        let is_integer =
+            matches!(types.get(leaf.of).shape, Shape::Base(it) if it != Encoding::Float);
+        if leaf.kind == LeafKind::Scalar && leaf.path.is_empty() && is_integer {
+            let value = types.show(leaf.of, object.value(leaf), leaf.bits);
+            let told = format!("{word} is {value}");
+            if !found.contains(&told) {
+                found.push(told);
+            }
+        }
+    }
+    found
 }
 
 /// Returns the name of the variable at `place` that is an integer with the value `value`; `None`

@@ -2,7 +2,9 @@
 //! mutants of the program (one changed instruction), and conditions that are forced to the other
 //! decision. Pure.
 
-use crate::report::{Explanation, FrameRecord, MutantRecord, SuspectRecord, TellingRecord};
+use crate::report::{
+    CriticalRecord, Explanation, FrameRecord, MutantRecord, SuspectRecord, TellingRecord,
+};
 use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
 /// Largest number of conditions that avert the failure in the list of statements at which to look
@@ -63,14 +65,15 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         let known = own_place(&condition.place);
         let named = known.and_then(|place| rest.as_slice().iter().position(|it| it.place == place));
         match named {
-            Some(at) => tested.push(at),
-            None => all.add_tested(&condition.place, CRITICAL),
+            Some(at) => tested.push((at, why_critical(condition, CRITICAL))),
+            None => all.add_tested(&condition.place, &why_critical(condition, CRITICAL)),
         }
     }
     for (at, mut suspect) in rest.enumerate() {
         // A run has tested it for another reason than it is named for.
-        if tested.contains(&at) && !suspect.tested {
-            (suspect.why, suspect.tested) = (CRITICAL.to_owned(), true);
+        let why = tested.iter().find(|it| it.0 == at).map(|it| &it.1);
+        if let Some(why) = why.filter(|_| !suspect.tested) {
+            (suspect.why, suspect.tested) = (why.clone(), true);
         }
         if all.found.len() < MOST && !all.has(&suspect.place) {
             all.found.push(suspect);
@@ -79,7 +82,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     let guard = it.critical.iter().find(|it| !it.reaches && it.is_like);
     let guard = guard.filter(|it| it.place.first().is_some_and(|it| it.function != MAIN));
     if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
-        all.add_tested(&guard.place, GUARD);
+        all.add_tested(&guard.place, &why_critical(guard, GUARD));
     }
     let telling = it.telling.as_ref();
     if let Some(telling) = telling.filter(|it| it.place.function != MAIN) {
@@ -98,6 +101,18 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
 /// changes the statement only when it is called from there.
 fn calls_of(it: &MutantRecord) -> Vec<FrameRecord> {
     [std::slice::from_ref(&it.place), &it.calls].concat()
+}
+
+/// Returns what a report says of the condition `it`, which `why` describes: with the values of its
+/// variables when the changed run decided it otherwise.
+fn why_critical(it: &CriticalRecord, why: &str) -> String {
+    match it.values.is_empty() {
+        true => why.to_owned(),
+        false => {
+            let when = format!("decided otherwise when {}", it.values.join(" and "));
+            why.replacen("decided otherwise", &when, 1)
+        }
+    }
 }
 
 /// Returns what a report says of the mutant `it`: its change, and how it changes the ends of other
@@ -130,7 +145,7 @@ fn add_telling(all: &mut Suspects, telling: &TellingRecord) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{CriticalRecord, FrameRecord};
+    use crate::report::FrameRecord;
 
     fn own(line: u64) -> FrameRecord {
         FrameRecord {
@@ -166,6 +181,7 @@ mod tests {
             reaches: true,
             is_like: false,
             decided: 0,
+            values: Vec::new(),
         };
         let mut it = Explanation {
             mutants: vec![mutant(10, 3), mutant(20, 3)],
@@ -193,6 +209,10 @@ mod tests {
         it.mutants.clear();
         let expected = [(1, false), (50, true), (20, false), (3, false)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+        it.critical[0].values = vec!["n is 30".to_owned(), "left is 35".to_owned()];
+        let why = "decided otherwise when n is 30 and left is 35, the run does not fail";
+        assert_eq!(with_averting(Vec::new(), &it)[0].why, why);
+        it.critical[0].values.clear();
         // What a condition has tested is tested, whatever it is named for.
         it.critical[0].place = vec![own(20)];
         let expected = [(1, false), (20, true), (3, false)];

@@ -53,6 +53,22 @@ pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
     }]
 }
 
+/// Returns the last sentences of an explanation with a chain: what is not known, and what the shown cause
+/// is, as far as it was tested.
+pub(crate) fn unknown(it: &Explanation) -> String {
+    let is_of = |confidence| it.chain.iter().any(|link| link.confidence == confidence);
+    let cause = if is_of(Confidence::Confirmed) {
+        " The cause shown makes the difference; it need not be the only one."
+    } else if is_of(Confidence::OneWayOnly) {
+        " The cause shown makes the passing run fail; the failing one fails without it as well."
+    } else if it.look_first.iter().any(|it| it.tested) {
+        " What is called tested makes the difference in the failing run; it need not be the only cause."
+    } else {
+        ""
+    };
+    format!("Not known: why the program should behave otherwise.{cause}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +84,13 @@ mod tests {
         assert!(text(&it).contains(nothing));
         // A variable that makes the passing run fail, and follows from none, is not confirmed, too.
         assert!(!text(&it).contains("alone"));
+        let cause = |it: &Explanation| text(it).contains("The cause shown makes the difference");
+        assert!(!cause(&it) && text(&it).contains("Not known: why"));
+        it.chain[0].confidence = Confidence::OneWayOnly;
+        assert!(!cause(&it) && text(&it).contains("fails without it as well."));
+        it.chain[0].confidence = Confidence::Confirmed;
+        assert!(cause(&it));
+        it.chain[0].confidence = Confidence::NotConfirmed;
         it.out_of_time = true;
         assert!(!text(&it).contains(nothing));
         assert!(text(&it).contains("The time was over before"));

@@ -247,6 +247,7 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         failing: shown.failing.clone(),
         passing: shown.passing.clone(),
         writer: by,
+        input_offset: writer.filter(|it| it.is_input()).and_then(|it| it.offset),
         calls: writer.map_or_else(Vec::new, |it| callers_of(&runs.engine, it)),
         point,
         ..LinkRecord::default()

@@ -18,7 +18,7 @@ use crate::engine::switched::Switched;
 use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_supported};
 use crate::passing::SimilarInput;
-use crate::places::{frame_record, frame_records};
+use crate::places::{frame_record, frame_records, source_line};
 use crate::report::{
     AccessRecord, CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord,
     OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord,
@@ -77,10 +77,12 @@ pub fn add_heap_facts(
     }
     if let Some(freed) = if_supported(engine.freed_early(averts))? {
         result.freed_early = frame_records(engine, &freed.calls);
+        result.freed_together = freed.together;
         result.used_late = frame_records(engine, &freed.used);
     } else if let Some(moved) = if_supported(engine.moved_early(|it| criterion.fails(it), averts))?
     {
         result.moved_early = frame_records(engine, &moved.calls);
+        result.freed_together = moved.together;
         result.used_late = frame_records(engine, &moved.used);
     }
     Ok(found)
@@ -115,9 +117,16 @@ fn add_reported(
     };
     if access.is_of_freed() {
         let is_again = access.bytes == 0;
-        let freed = if_supported(engine.reported_free(start, is_again, averts))?;
-        if let Some(calls) = freed {
-            result.freed_early = frame_records(engine, &calls);
+        let same = failing.crash.clone();
+        let reports = |it: &Ending| it.crash.is_some() && it.crash == same;
+        let freed = engine.reported_free((start, is_again), averts, reports);
+        if let Some(freed) = if_supported(freed)? {
+            let calls = frame_records(engine, &freed.calls);
+            match freed.is_move {
+                true => result.moved_early = calls,
+                false => result.freed_early = calls,
+            }
+            result.freed_together = freed.together;
             result.used_late = place;
         }
     }
@@ -289,6 +298,7 @@ fn add_critical(
         reaches: it.reaches,
         is_like: it.is_like,
         decided: it.decision.decided,
+        values: it.values.clone(),
     };
     result.critical = critical.iter().map(record).collect();
     Ok(())
@@ -333,7 +343,7 @@ pub fn add_mutants(
     let record = |it: &Averting| MutantRecord {
         place: frame_record(engine, it.mutant.pc),
         calls: frame_records(engine, &it.mutant.calls()[1..]),
-        change: it.mutant.words(),
+        change: change_of(engine, it),
         is_like: it.is_like,
         passing: it.others,
         alike: it.alike,
@@ -357,6 +367,14 @@ pub fn add_mutants(
         result.untried.push(format!("{left} of {all} mutants"));
     }
     Ok(())
+}
+
+/// Returns in words what a mutant changes in the text of its statement.
+fn change_of(engine: &Engine, it: &Averting) -> String {
+    let place = frame_record(engine, it.mutant.pc);
+    let text = place.file.zip(place.line);
+    let text = text.and_then(|(file, line)| source_line(&file, line));
+    engine.change_of(&it.mutant, &text.unwrap_or_default())
 }
 
 /// Records the failing run instruction by instruction if it is short, and adds to a result what is

@@ -15,6 +15,9 @@ use crate::report::CrashRecord;
 /// Class of crashes that are panics of Rust.
 const RUST_PANIC_CLASS: &str = "rustpanic";
 
+/// Beginning of the class of crashes that a check of UndefinedBehaviorSanitizer ends.
+pub(crate) const CHECKED_CLASS: &str = "ubsan:";
+
 /// Returns the file name of a target's program.
 fn program_name(target: &Target) -> String {
     match &target.program {
@@ -161,8 +164,9 @@ impl Explaining<'_> {
         }
         self.is_program = true;
         let sanitizers = instrumentation.unwrap_or_default();
-        // AddressSanitizer keeps its state apart from that of the program, and reports what fails.
-        let real = ["memory", "thread", "hwaddress", "undefined", "leak"];
+        // AddressSanitizer keeps its state apart from that of the program, and reports what fails;
+        // UndefinedBehaviorSanitizer has no state.
+        let real = ["memory", "thread", "hwaddress", "leak"];
         if let Some(one) = sanitizers.iter().find(|one| real.contains(&one.as_str())) {
             self.result.crash = reported(target, &self.request.failing)?;
             return Err(refuse(
@@ -188,6 +192,9 @@ impl Explaining<'_> {
         if let Some(class) = crash.class.as_ref().filter(|it| it.starts_with("asan:")) {
             // The signal is that by which the report ends the program.
             crash.ended = class.clone();
+        }
+        if engine.has_checks && failing.ended == Ended::Signal(libc::SIGABRT) {
+            self.add_check()?;
         }
         if self.result.crash.library.is_some() {
             let told = reported(&self.request.failing_target, &self.request.failing)?;
@@ -229,6 +236,23 @@ impl Explaining<'_> {
             }
             (None, ended) => Err(self.not_failing(ended)?),
         }
+    }
+
+    /// Stores in the result which check of UndefinedBehaviorSanitizer has failed, and for which values, as
+    /// the program prints it; nothing if it prints none.
+    fn add_check(&mut self) -> Result<(), Early> {
+        if (self.result.crash.class.as_ref()).is_some_and(|it| it.starts_with("asan:")) {
+            return Ok(());
+        }
+        let told = reported(&self.request.failing_target, &self.request.failing)?;
+        if (told.class.as_ref()).is_some_and(|it| it.starts_with(CHECKED_CLASS)) {
+            let crash = &mut self.result.crash;
+            (crash.class, crash.ended) = (told.class, told.ended);
+            crash.message = told.message;
+            // The check is made by the runtime, at a statement of the program.
+            crash.library = None;
+        }
+        Ok(())
     }
 
     /// Returns the outcome for a failing run that has not failed under the tracer, but ended as

@@ -69,7 +69,10 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     // One value that callers and called functions have under one name is told once, and a variable
     // that keeps its failing value, whatever it becomes in the passing run.
     chain.dedup_by(|(_, later), (_, link)| {
-        later.variable == link.variable && later.failing == link.failing
+        let is_same_input = later.input_offset.is_some() && later.input_offset == link.input_offset;
+        (later.variable == link.variable
+            || is_same_input && is_in_buffer(later) && is_in_buffer(link))
+            && later.failing == link.failing
     });
     merge_kept(chain);
     // What was printed stands in a buffer, too.

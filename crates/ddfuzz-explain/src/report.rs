@@ -47,6 +47,10 @@ pub struct Explanation {
     /// A call of `realloc` without whose move of a block the failing run does not fail, and up to three of
     /// the calls that led to it, innermost first; empty where none is known.
     pub moved_early: Vec<FrameRecord>,
+    /// Number of successive calls of `free`, that in `freed_early` among them, without which the
+    /// failing run does not fail. 0 if `freed_early` and `moved_early` are empty, or if the run without the
+    /// call fails in another way: AddressSanitizer then reports the access no more.
+    pub freed_together: usize,
     /// The first use of the freed or moved block at its old address, after the call in
     /// `freed_early` or `moved_early`, and up to three of the calls that led to the use, innermost
     /// first; empty if no use is seen.
@@ -230,6 +234,9 @@ pub struct LinkRecord {
     pub confidence: Confidence,
     /// What wrote the value in the failing run; null where that was not found.
     pub writer: Option<WriterRecord>,
+    /// Offset in the input of the first byte of the value that differs, where the kernel has read it
+    /// to the variable; null otherwise.
+    pub input_offset: Option<u64>,
     /// The calls that led to the statement which wrote the value, innermost first; at most three.
     pub calls: Vec<FrameRecord>,
     /// Where the value of the variable came from: the statement that made it. If this statement
@@ -504,6 +511,10 @@ pub struct CriticalRecord {
     pub is_like: bool,
     /// Number of executions of statements and conditions that depend on the decision.
     pub decided: usize,
+    /// Integer variables that the statement names (or, if it is in the same function, the failing
+    /// one), with their values when it was decided: `n is 30`; two at most, and of at most three
+    /// conditions.
+    pub values: Vec<String>,
 }
 
 /// A mutant of the program (one instruction does something else each time it is executed) that

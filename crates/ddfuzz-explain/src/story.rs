@@ -3,7 +3,7 @@
 use ddfuzz_triage::short_function;
 
 use crate::access_story::access;
-use crate::certainty::{certainty, untried};
+use crate::certainty::{certainty, unknown, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
@@ -64,11 +64,7 @@ pub fn text(it: &Explanation) -> String {
             rest.extend(moved_early(it));
             rest.extend(how_it_failed(it));
             rest.extend(certainty(it));
-            rest.push(
-                "Not known: why the program should behave otherwise. The cause shown makes the \
-                 difference; it need not be the only one."
-                    .to_owned(),
-            );
+            rest.push(unknown(it));
             // The last row is that of the failure.
             let room = LINES.saturating_sub(lines.len() + rest.len() + 1);
             lines.extend(chain(it, room.min(SHOWN)));
@@ -284,15 +280,11 @@ pub fn change(link: &LinkRecord) -> String {
 }
 
 /// Returns the name of a link's variable as the text shows it: without the inner fields of standard
-/// containers; `input buffer` for memory of the C library into which the input is read.
+/// containers; for memory of the C library into which the input is read, the byte of the input.
 pub(crate) fn shown_name(link: &LinkRecord) -> String {
-    match &link.writer {
-        Some(WriterRecord::Input) if is_in_buffer(link) => {
-            let index = link
-                .variable
-                .rfind('[')
-                .map_or("", |at| &link.variable[at..]);
-            format!("input buffer{index}")
+    match (&link.writer, link.input_offset) {
+        (Some(WriterRecord::Input), Some(offset)) if is_in_buffer(link) => {
+            format!("byte {offset} ({offset:#x}) of the input")
         }
         _ => plain(&link.variable),
     }
@@ -335,7 +327,7 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
         let mut note = match &link.writer {
             Some(WriterRecord::Statement(_)) => "written here".to_owned(),
             Some(WriterRecord::Missed(_)) => "written here by the passing run only".to_owned(),
-            Some(WriterRecord::Input) => "read from the input".to_owned(),
+            Some(WriterRecord::Input) => from_input(link),
             Some(WriterRecord::Kernel) => "written by the kernel".to_owned(),
             None => String::new(),
         };
@@ -361,6 +353,14 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
     let end = format!("{end}{}", parting(&it.parted, &it.decided, crash.line));
     rows.push((rows.len() + 1, [function, at, what, end]));
     aligned(&rows)
+}
+
+/// Says that a link's value was read from the input and, if its name does not, from which byte on.
+fn from_input(link: &LinkRecord) -> String {
+    match link.input_offset.filter(|_| !is_in_buffer(link)) {
+        Some(offset) => format!("read from the input, byte {offset} ({offset:#x})"),
+        None => "read from the input".to_owned(),
+    }
 }
 
 /// Describes where the value of a link's variable came from (a call, an earlier write, or another
@@ -472,6 +472,9 @@ fn overrun(it: &Explanation) -> Option<String> {
 /// block where it is; `None` if no such call is known.
 fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
+        if it.access.is_some() {
+            return reported_free(it, "If the old block stays when it is moved by realloc in", &it.moved_early);
+        }
         format!(
             "Without the move of a block by realloc in {}, the run does not fail: a pointer to where it was \
              is used later, or that memory is used again before it is set.{}",
@@ -586,13 +589,37 @@ fn switched(it: &Explanation) -> Option<String> {
 /// such call is known.
 fn freed_early(it: &Explanation) -> Option<String> {
     (!it.freed_early.is_empty()).then(|| {
+        if it.access.is_some() {
+            return reported_free(it, "Without the free by", &it.freed_early);
+        }
         format!(
-            "Without the free by {}, the run does not fail: what it frees is used later, or its memory is \
+            "Without the free by {}{}, the run does not fail: what it frees is used later, or its memory is \
              used again before it is set.{}",
             calls(&it.freed_early),
+            match it.freed_together {
+                0 | 1 => String::new(),
+                2 => " and that before it".to_owned(),
+                more => format!(" and the {} before it", more - 1),
+            },
             used_late(it)
         )
     })
+}
+
+/// Writes a sentence about the call that freed the heap block of a reported access, from its
+/// beginning and the places of the call: whether the run fails in another way without it.
+fn reported_free(it: &Explanation, beginning: &str, place: &[FrameRecord]) -> String {
+    let ends = match it.freed_together {
+        0 => "this access is not reported, and the run fails in another way".to_owned(),
+        1 => "the run does not fail".to_owned(),
+        2 => "and a call of free next to it, the run does not fail".to_owned(),
+        more => format!(
+            "and {} calls of free next to it, the run does not fail",
+            more - 1
+        ),
+    };
+    let comma = if it.freed_together > 1 { "" } else { "," };
+    format!("{beginning} {}{comma} {ends}.", calls(place))
 }
 
 /// Writes a sentence about a use of a heap block after it was freed or moved; empty if no use is

@@ -286,14 +286,20 @@ impl Suspects {
         for unset in (it.origin.iter().chain(by).flat_map(all)).filter(|it| it.unset) {
             self.add(&unset.written, "memory from here is read before it is set");
         }
+        let is_averted = it.freed_together > 0;
         if !it.moved_early.is_empty() {
-            // Without the move the run does not fail.
-            self.add_tested(&it.used_late, "uses a block where it was before its move");
+            let why = "uses a block where it was before its move";
+            self.add_before(&it.used_late, (why, is_averted), |_| false);
+            if it.access.is_some() {
+                let why = "moves a block that is used later where it was";
+                self.add_before(&it.moved_early, (why, is_averted), |_| false);
+            }
         }
         if it.freed_early.is_empty() {
             return;
         }
-        self.add_tested(&it.freed_early, "frees what is used later");
+        let why = "frees what is used later";
+        self.add_before(&it.freed_early, (why, is_averted), |_| false);
         let values = it.origin.iter().flat_map(all);
         for value in values.filter(|it| it.freed) {
             self.add(&value.written, "frees what is read later");

@@ -506,6 +506,7 @@ impl Runs {
             by: By::Program,
             side: Side::Failing,
             calls: Vec::new(),
+            offset: None,
         })
     }
 }

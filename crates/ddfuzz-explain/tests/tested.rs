@@ -71,7 +71,7 @@ fn a_range_that_is_too_large_is_named_by_the_number_that_it_should_not_have() {
     );
     asked.wrong = Some(Pattern::new("short 144").unwrap());
     let it = explain(&asked).unwrap();
-    let change = "another number to compare with";
+    let change = "a limit that is 112 lower";
     assert_change_is_tested(&it, "widths.c", "offset <= 0xff", change);
 }
 
@@ -157,7 +157,7 @@ fn a_wrong_bound_is_named_first_where_a_mutant_changes_nothing_else() {
     assert_eq!(first.place[0].line, Some(wrong), "{text}");
     assert!(first.tested && is_told(&it), "{text}");
     let mutant = &it.mutants[0];
-    assert_eq!(mutant.change, "with the other answer for equal numbers");
+    assert_eq!(mutant.change, "with `>=` in place of `>`");
     assert!(mutant.passing > 0 && mutant.failing > 0, "{text}");
     assert_eq!(
         (mutant.alike, mutant.mended),
@@ -265,7 +265,7 @@ fn a_changed_run_that_empties_its_input_spoils_no_other() {
     let wrong = line_of("emptied.c", "return total - number");
     assert_eq!(
         change_at(&it, wrong),
-        Some("with another operator"),
+        Some("with `+` in place of `-`"),
         "{text}"
     );
     assert_eq!(change_at(&it, empties), None, "{text}");

@@ -78,7 +78,10 @@ fn writer(link: &LinkRecord) -> String {
     match &link.writer {
         Some(WriterRecord::Statement(place)) => frame(place),
         Some(WriterRecord::Missed(place)) => format!("the passing run only: {}", frame(place)),
-        Some(WriterRecord::Input) => "read from the input".to_owned(),
+        Some(WriterRecord::Input) => match link.input_offset {
+            Some(offset) => format!("read from the input, byte {offset} ({offset:#x})"),
+            None => "read from the input".to_owned(),
+        },
         Some(WriterRecord::Kernel) => "the kernel".to_owned(),
         None => "not known".to_owned(),
     }
@@ -213,10 +216,19 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let overrun = it.overrun.iter().filter_map(|it| it.place.first());
     found.extend(overrun.map(|place| (place, "written into another variable".to_owned())));
     let moved = it.moved_early.first().into_iter();
-    let without = "without this move of a block, the run does not fail";
+    let without = match (&it.access, it.freed_together) {
+        (None, _) => "without this move of a block, the run does not fail",
+        (_, 0) => "with the old block kept here, the access is not reported",
+        _ => "with the old block kept here, the run does not fail",
+    };
     found.extend(moved.map(|place| (place, without.to_owned())));
     let freed = it.freed_early.first().into_iter();
-    found.extend(freed.map(|place| (place, "without this free, the run does not fail".to_owned())));
+    let without = match it.freed_together {
+        0 => "without this free, the access is not reported",
+        1 => "without this free, the run does not fail",
+        _ => "without this free and those beside it, the run does not fail",
+    };
+    found.extend(freed.map(|place| (place, without.to_owned())));
     let used = it.used_late.first().into_iter();
     found.extend(used.map(|place| (place, "the block is used after that".to_owned())));
     found

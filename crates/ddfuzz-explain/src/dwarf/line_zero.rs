@@ -83,6 +83,7 @@ mod tests {
     /// two bytes of `code`; their lines are 7, 0 (none) and 9 before.
     fn lines_of(code: [u8; 6]) -> Vec<u64> {
         let row = |(index, line): (u64, u64)| Line {
+            column: Some(0),
             address: 0x100 + 2 * index,
             end: 0x102 + 2 * index,
             file: 0,

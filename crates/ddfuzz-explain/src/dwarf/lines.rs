@@ -15,6 +15,9 @@ pub struct Line {
     pub file: usize,
     /// Number of the source line, from 1; 0 for code that belongs to no line.
     pub line: u64,
+    /// Column in the source line, 0 where it is unknown; `None` where rows of other lines or columns
+    /// come before this one at the same address.
+    pub column: Option<u64>,
     /// Whether a statement begins at the row's first address, so that a debugger may stop there.
     pub is_statement: bool,
     /// Whether a row of another source line comes before this one at the same address. The earlier
@@ -66,11 +69,17 @@ impl Lines {
             if same.is_some() {
                 sequence.pop();
             }
+            let column = match row.column() {
+                gimli::ColumnType::LeftEdge => 0,
+                gimli::ColumnType::Column(column) => column.get(),
+            };
+            let is_alone = same.is_none_or(|it| (it.line, it.column) == (line, Some(column)));
             sequence.push(Line {
                 address: row.address(),
                 end: row.address(),
                 file,
                 line,
+                column: Some(column).filter(|_| is_alone),
                 is_statement: row.is_stmt() || same.is_some_and(|same| same.is_statement),
                 follows: same.is_some_and(|same| same.follows || same.line != line),
             });
@@ -124,6 +133,20 @@ impl Lines {
         let behind = self.rows.partition_point(|row| row.address <= address);
         let row = self.rows.get(behind.checked_sub(1)?)?;
         (address < row.end).then_some(row)
+    }
+
+    /// Returns true if the code at `address`, an address in the file, only makes or removes the stack
+    /// frame of its function, whose code begins at `start`. In the line table such code belongs to
+    /// the line and column of the opening brace, as the function's first row does, and to no
+    /// statement. Where columns are unknown, only the first row is taken for such code.
+    pub fn is_of_frame(&self, start: u64, address: u64) -> bool {
+        let place = |row: &Line| (row.file, row.line, row.column);
+        let rows = self.at(start).zip(self.at(address));
+        rows.is_some_and(|(first, row)| {
+            let is_brace = first.address == start && first.column.is_some();
+            let is_same = first.column > Some(0) && place(first) == place(row);
+            is_brace && (first.address == row.address || is_same)
+        })
     }
 
     /// Returns source file and line of a code address in the file; `None` where the code belongs to

@@ -1,19 +1,25 @@
-//! The instructions that the compiler has added to a program for AddressSanitizer: before each
-//! access to memory a check of the shadow memory, which calls the runtime where the access is bad.
-//! They are not the program's own. Pure.
+//! The instructions that the compiler has added to a program for a sanitizer: for AddressSanitizer a
+//! check of the shadow memory before each access, for UndefinedBehaviorSanitizer checks of numbers and
+//! pointers. They call the runtime where the check fails, and are not the program's own. Pure.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{
+    ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind,
+};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionKind};
 
 use super::asan::SHADOW;
 
 /// Beginning of the names of the runtime's functions that report a bad access.
 const REPORT: &str = "__asan_report_";
+/// Beginning of the names of the functions that report a failed check of UndefinedBehaviorSanitizer.
+const CHECK: &str = "__ubsan_handle_";
+/// Largest number of instructions before the jump of a check that prepare its condition.
+const PREPARING: usize = 6;
 /// Largest number of instructions of a check before it reads the shadow memory.
 const BEFORE: usize = 6;
 /// Largest number of instructions of a check from the read of shadow memory to the jump, and from
@@ -22,23 +28,23 @@ const BEHIND: usize = 14;
 /// Sizes in bytes of entries of the tables by which a program calls libraries.
 const ENTRIES: [u64; 2] = [16, 8];
 
-/// The code of a program that was compiled with AddressSanitizer. Addresses are those in its file.
+/// The code of a program that was compiled with a sanitizer. Addresses are those in its file.
 #[derive(Default)]
 pub(crate) struct Instrumented {
     /// The code: address and bytes of each section.
     sections: Vec<(u64, Vec<u8>)>,
-    /// Addresses by which functions are called that report a bad access.
+    /// Addresses by which functions are called that report a failed check.
     reports: HashSet<u64>,
     /// Addresses of the added instructions of each range of code that was looked at.
     known: RefCell<HashMap<u64, Rc<HashSet<u64>>>>,
 }
 
 impl Instrumented {
-    /// Reads the code of an ELF file; none if it cannot be read, or has no checks of
-    /// AddressSanitizer (`has_asan`).
-    pub fn of(image: &[u8], has_asan: bool) -> Instrumented {
+    /// Reads the code of an ELF file; none if it cannot be read, or has no checks of a sanitizer
+    /// (`has_checks`).
+    pub fn of(image: &[u8], has_checks: bool) -> Instrumented {
         let file = object::File::parse(image).ok();
-        let Some(file) = file.filter(|_| has_asan) else {
+        let Some(file) = file.filter(|_| has_checks) else {
             return Instrumented::default();
         };
         let code = file.sections().filter(|it| it.kind() == SectionKind::Text);
@@ -101,7 +107,19 @@ impl Instrumented {
 }
 
 fn reports(name: &str) -> bool {
-    name.starts_with(REPORT)
+    name.starts_with(REPORT) || name.starts_with(CHECK)
+}
+
+/// Returns true if a program, given as its ELF file, calls functions that report failed checks of
+/// UndefinedBehaviorSanitizer, or has them.
+pub(super) fn has_checks(image: &[u8]) -> bool {
+    let file = object::File::parse(image);
+    let names = file.iter().flat_map(|file| {
+        let symbols = file.symbols().chain(file.dynamic_symbols());
+        symbols.filter_map(|it| it.name_bytes().ok())
+    });
+    let mut names = names;
+    names.any(|it| it.starts_with(CHECK.as_bytes()))
 }
 
 fn decoded(code: &[u8], start: u64) -> Vec<Instruction> {
@@ -127,6 +145,18 @@ fn names_shadow(it: &Instruction) -> bool {
 /// around its variables.
 fn stores_shadow(it: &Instruction) -> bool {
     it.mnemonic() == Mnemonic::Mov && it.op0_kind() == OpKind::Memory
+}
+
+/// Returns true if an instruction only prepares a condition: it compares, or combines truth values in
+/// registers.
+fn prepares(it: &Instruction) -> bool {
+    let is_register = it.op0_kind() == OpKind::Register;
+    match it.mnemonic() {
+        Mnemonic::Cmp | Mnemonic::Test => true,
+        Mnemonic::And | Mnemonic::Or | Mnemonic::Xor => is_register,
+        Mnemonic::Movzx => it.op1_kind() == OpKind::Register,
+        _ => it.condition_code() != ConditionCode::None && !is_condition(it),
+    }
 }
 
 fn is_condition(it: &Instruction) -> bool {
@@ -193,6 +223,8 @@ fn added(all: &[Instruction], reports: impl Fn(u64) -> bool) -> HashSet<u64> {
         {
             found.insert(index);
             found.extend(side);
+            let before = (0..index).rev();
+            found.extend(before.take(PREPARING).take_while(|it| prepares(&all[*it])));
         }
         if !names_shadow(it) {
             continue;
@@ -264,6 +296,29 @@ mod tests {
     fn report(at: u32) -> [u8; 5] {
         let [a, b, c, d] = (0x1000 - at - 5).to_le_bytes();
         [0xe8, a, b, c, d]
+    }
+
+    #[test]
+    fn what_a_check_of_a_number_compares_is_no_condition_of_the_program() {
+        // mov eax, [rbp-4]; cmp rax, 32; jb +10; mov esi, eax; call 0x2000; mov [rax], ecx
+        let code: [&[u8]; 6] = [
+            &[0x8b, 0x45, 0xfc],
+            &[0x48, 0x83, 0xf8, 0x20],
+            &[0x72, 7],
+            &[0x89, 0xc6],
+            &[0xe8, 0xf0, 0x0f, 0, 0],
+            &[0x89, 0x08],
+        ];
+        assert_eq!(indices(&code), [1, 2, 3, 4]);
+        // imul edx, eax; jno +7: the multiplication is the program's own.
+        let code: [&[u8]; 5] = [
+            &[0x0f, 0xaf, 0xd0],
+            &[0x71, 7],
+            &[0x89, 0xc6],
+            &[0xe8, 0xf4, 0x0f, 0, 0],
+            &[0x89, 0x08],
+        ];
+        assert_eq!(indices(&code), [1, 2, 3]);
     }
 
     #[test]

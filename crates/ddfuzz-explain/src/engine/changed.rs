@@ -12,6 +12,7 @@ use super::recorded::Recorded;
 use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Side};
+use crate::accessed::integers_in;
 
 /// Largest number of arrivals at the failing statement that are counted in a changed run.
 const ARRIVALS: usize = 2_000;
@@ -128,7 +129,7 @@ impl Engine {
     /// Makes a run up to a decision, and returns the addresses, in the program's own code, of the
     /// statement that decides and of the calls that led to it, innermost first. If the run does not
     /// come to the decision, returns the statement only. `jumps` has the conditional jumps by
-    /// address.
+    /// address. Also returns the integer variables there that `text` names, with their values.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -136,16 +137,25 @@ impl Engine {
         &mut self,
         decision: &Decision,
         jumps: &HashMap<u64, Jump>,
-    ) -> Result<Vec<u64>, EngineError> {
+        text: &str,
+    ) -> Result<(Vec<u64>, Vec<String>), EngineError> {
+        let mut values = Vec::new();
         let mut calls = match self.run_to_decision(decision, jumps)? {
-            Some((mut run, registers)) => self.stack(&registers, &mut run.process),
+            Some((mut run, registers)) => {
+                let stack = self.stack(&registers, &mut run.process);
+                if !text.is_empty() {
+                    let graph = self.capture(&mut run)?.graph;
+                    values = integers_in(&graph, &self.info.types, text);
+                }
+                stack
+            }
             None => vec![decision.pc],
         };
         calls.retain(|pc| self.is_own_code(*pc));
         if let Some(first) = calls.first_mut() {
             *first = decision.statement;
         }
-        Ok(calls)
+        Ok((calls, values))
     }
 
     /// Starts the failing run, and stops it at `decision`, which is one execution of a conditional

@@ -75,6 +75,10 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if matches!(last.library, Some(LibraryCall::Free | LibraryCall::Report)) {
         return vec![Value::Register(ARGUMENTS[0])];
     }
+    if let Some(LibraryCall::Check(count)) = last.library {
+        let values = ARGUMENTS[1..].iter().take(count);
+        return values.map(|it| Value::Register(*it)).collect();
+    }
     let flow = last.instruction.flow_control();
     let is_indirect = matches!(
         flow,
@@ -210,7 +214,8 @@ impl Engine {
         let is_fault = !ends_itself && (is_fault || crashed.is_division());
         let mut used: Vec<Used> = Vec::new();
         let mut of = crashed.pc();
-        if is_fault || crashed.is_library_call() && !ends_itself {
+        let is_check = matches!(crashed.library, Some(LibraryCall::Check(1..)));
+        if is_fault || is_check || crashed.is_library_call() && !ends_itself {
             let values = suspects(crashed, recorded.fault).into_iter();
             used.extend(values.map(|value| (recorded.clone(), last, value)));
         } else {
@@ -313,7 +318,7 @@ impl Engine {
                 let executed = &whole.executed[it.at];
                 let pc = executed.pc();
                 let function = self.info.function(pc.wrapping_sub(self.bias));
-                let function = function.filter(|_| self.is_user(pc));
+                let function = function.filter(|_| self.is_of_statement(pc));
                 let Some(function) = function.map(std::ptr::from_ref) else {
                     continue;
                 };

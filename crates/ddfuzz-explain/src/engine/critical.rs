@@ -10,6 +10,7 @@ use super::decisions::Decision;
 use super::run::Pace;
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side};
+use crate::places::source_line;
 
 /// Number of conditions that are tested in one round: in forks of the same stopped run, each of
 /// which decides one condition the other way.
@@ -38,10 +39,14 @@ pub(crate) struct Critical {
     pub succeeds: bool,
     /// Address of the deciding statement, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
+    /// Integer variables that the statement names, with their values when it was decided: `n is 30`.
+    pub values: Vec<String>,
 }
 
 /// Largest number of conditions that a search for critical predicates returns.
 const FOUND: usize = 6;
+/// Number of conditions, the most telling ones, of which the values of variables are read.
+const TOLD: usize = 3;
 /// Weight of repeated executions in the order in which the decisions of a run are tested: each
 /// later execution of a decision's jump counts as much as this number of doublings of the number of
 /// events that depend on the decision.
@@ -122,6 +127,7 @@ impl Engine {
                         is_like: run.ending.output.starts_with(&begins),
                         succeeds: run.ending.ended == Ended::Exit(0),
                         calls: Vec::new(),
+                        values: Vec::new(),
                     });
                 }
                 hanging.len() < HANGING
@@ -134,10 +140,28 @@ impl Engine {
         let mut lines = HashSet::new();
         found.retain(|it| lines.insert(self.line(it.decision.statement)));
         found.truncate(FOUND);
-        for it in &mut found {
-            it.calls = self.calls_at(&it.decision, &jumps)?;
+        for (index, it) in found.iter_mut().enumerate() {
+            let text = match index < TOLD {
+                true => self.words_of(it.decision.statement, failing),
+                false => String::new(),
+            };
+            (it.calls, it.values) = self.calls_at(&it.decision, &jumps, &text)?;
         }
         Ok(found)
+    }
+
+    /// Returns the text of the source line of the statement `at` and, if that is in the same function,
+    /// of the failing one.
+    fn words_of(&self, at: u64, failing: u64) -> String {
+        let text = |pc| {
+            let (file, line) = self.place(pc)?;
+            source_line(file, line)
+        };
+        let mut words = text(at).unwrap_or_default();
+        if self.function(at) == self.function(failing) {
+            words.extend(text(failing).map(|it| format!(" {it}")));
+        }
+        words
     }
 
     /// Returns the output of the failing run up to its failure, including output that its C library
@@ -180,6 +204,7 @@ mod tests {
             is_like,
             succeeds: true,
             calls: Vec::new(),
+            values: Vec::new(),
         };
         let mut all = [
             of(9, 1, (false, false)),

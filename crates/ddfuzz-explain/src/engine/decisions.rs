@@ -194,7 +194,7 @@ impl Engine {
             let code = run.process.bytes(start, (range.end - range.start) as usize);
             let all = jumps_in(&code, start).into_iter();
             let all = all.map(|it| (it.instruction.ip(), it));
-            found.extend(all.filter(|it| self.is_user(it.0)));
+            found.extend(all.filter(|it| self.is_of_statement(it.0)));
         }
         found
     }

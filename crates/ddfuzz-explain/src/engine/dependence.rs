@@ -316,6 +316,7 @@ impl Pass {
             LibraryCall::Free | LibraryCall::Allocate => {}
             LibraryCall::CopyText
             | LibraryCall::Report
+            | LibraryCall::Check(_)
             | LibraryCall::Nothing
             | LibraryCall::Other => {
                 for register in &ARGUMENTS[..count] {

@@ -1,6 +1,7 @@
 //! Heap blocks that are freed too early: runs in which calls of `free` do nothing.
 
 use ddfuzz_triage::memory::Memory;
+use libc::user_regs_struct;
 
 use super::instructions::{ARGUMENTS, Executed};
 use super::process::by_number;
@@ -17,6 +18,8 @@ const MOST_CALLS: u64 = 20_000;
 const TOGETHER: u64 = 4;
 /// Names of the functions that free a heap block: that of the C library, and those of C++.
 const FREEING: [&str; 5] = ["free", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"];
+/// Name of the C library's function that moves a heap block, and frees it at its old address.
+const MOVING: &str = "realloc";
 /// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
@@ -29,6 +32,11 @@ pub struct Lost {
     /// Addresses, in the program's own code, of the first use of the block after the call, and of
     /// the calls that led to that use, innermost first; empty if no use is seen.
     pub used: Vec<u64>,
+    /// Number of successive calls, this one among them, that do nothing in the run that does not
+    /// fail; 0 if the run without this call fails in another way.
+    pub together: usize,
+    /// Whether the call is one of `realloc`.
+    pub is_move: bool,
 }
 
 /// Largest number of instructions after the call of `free` or `realloc` among which a use of the
@@ -43,6 +51,29 @@ struct Skipped {
     /// Addresses of the calls in the program's own code that led to the last `free` that did
     /// nothing, innermost first.
     from: Vec<u64>,
+}
+
+/// Addresses in the process of the functions that free heap blocks.
+struct Frees {
+    all: Vec<u64>,
+    /// The one among `all` that also moves a block: `realloc`. `None` where it is not watched.
+    moving: Option<u64>,
+}
+
+impl Frees {
+    /// Returns true if a function, stopped at its beginning with `registers`, is to free a block.
+    fn is_free(&self, registers: &user_regs_struct) -> bool {
+        self.moving != Some(registers.rip) || registers.rdi != 0
+    }
+}
+
+/// Returns the ranges of at most [`TOGETHER`] successive calls, two at least, that have the call with the
+/// number `nth` (from 0) as their first or last one; the shortest ones first.
+fn around(nth: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
+    (1..TOGETHER).flat_map(move |more| {
+        let before = nth.checked_sub(more).map(|from| from..nth + 1);
+        before.into_iter().chain([nth..nth + 1 + more])
+    })
 }
 
 /// Returns true if the function that has just returned has returned an address in `memory`, as
@@ -67,7 +98,7 @@ impl Engine {
         let Some((mut run, free)) = self.before_free()? else {
             return Ok(None);
         };
-        for free in free {
+        for free in free.all {
             run.process.write(free, &[RETURN])?;
         }
         // With what it does not free, the run may go on without end.
@@ -105,7 +136,12 @@ impl Engine {
                     return Ok(None);
                 };
                 let calls = few.from;
-                return Ok((!calls.is_empty()).then_some(Lost { calls, used }));
+                return Ok((!calls.is_empty()).then_some(Lost {
+                    calls,
+                    used,
+                    together: count as usize,
+                    is_move: false,
+                }));
             }
         }
         Ok(None)
@@ -113,22 +149,58 @@ impl Engine {
 
     /// Finds the call that frees the heap block at the address `block`, which AddressSanitizer
     /// reports to be used after that or, if `is_again`, to be freed a second time at the end of the
-    /// failing run. `averts` is true for a run's end without failure. `None` where there is no such
-    /// call, or where the run without it fails as well.
+    /// failing run. `averts` is true for a run's end without failure, `reports` for one with the same
+    /// report. `None` where there is no such call, or where the same is reported without it. Several
+    /// calls together are tried if the run fails in another way without this one, as where the parts of
+    /// a record are freed with it.
     ///
     /// # Errors
     /// When the runs cannot be made.
     pub(crate) fn reported_free(
         &mut self,
+        (block, is_again): (u64, bool),
+        averts: impl Fn(&Ending) -> bool,
+        reports: impl Fn(&Ending) -> bool,
+    ) -> Result<Option<Lost>, EngineError> {
+        let Some((nth, is_move)) = self.last_free(block, is_again)? else {
+            return Ok(None);
+        };
+        let without = self.without_frees(nth..nth + 1)?;
+        let Some(without) = without.filter(|it| !reports(&it.ending) && !it.from.is_empty()) else {
+            return Ok(None);
+        };
+        let mut together = usize::from(averts(&without.ending));
+        if together == 0 {
+            for range in around(nth).filter(|it| it.end <= without.calls) {
+                let count = range.end - range.start;
+                let several = self.without_frees(range)?;
+                if several.is_some_and(|it| averts(&it.ending)) {
+                    together = count as usize;
+                    break;
+                }
+            }
+        }
+        Ok(Some(Lost {
+            calls: without.from,
+            used: Vec::new(),
+            together,
+            is_move,
+        }))
+    }
+
+    /// Returns the number (from 0), among all calls that free a block in the failing run, of the
+    /// last one that frees the heap block at the address `block`, or of the one before that if
+    /// `is_again`, and whether this is a call of `realloc`; `None` if there is no such call.
+    fn last_free(
+        &mut self,
         block: u64,
         is_again: bool,
-        averts: impl Fn(&Ending) -> bool,
-    ) -> Result<Option<Vec<u64>>, EngineError> {
+    ) -> Result<Option<(u64, bool)>, EngineError> {
         let Some((mut run, frees)) = self.before_free()? else {
             return Ok(None);
         };
-        for free in frees {
-            run.process.set_breakpoint(free)?;
+        for free in &frees.all {
+            run.process.set_breakpoint(*free)?;
         }
         let (mut calls, mut of_block) = (0, Vec::new());
         while calls <= MOST_CALLS {
@@ -137,24 +209,20 @@ impl Engine {
                 Next::Ended(_) => break,
                 Next::Other(_) => {}
                 Next::Breakpoint(registers) => {
-                    calls += 1;
-                    if registers.rdi == block {
-                        of_block.push(calls);
+                    if frees.is_free(&registers) {
+                        if registers.rdi == block {
+                            of_block.push((calls, frees.moving == Some(registers.rip)));
+                        }
+                        calls += 1;
                     }
                     run.process.step_over(registers.rip)?;
                 }
             }
         }
-        drop(run);
         if is_again {
             of_block.pop();
         }
-        let Some(nth) = of_block.pop() else {
-            return Ok(None);
-        };
-        let without = self.without_frees(nth - 1..nth)?;
-        let without = without.filter(|it| averts(&it.ending) && !it.from.is_empty());
-        Ok(without.map(|it| it.from))
+        Ok(of_block.pop())
     }
 
     /// Searches the first use of the block that the failing run frees by its `nth` call of `free`
@@ -165,7 +233,7 @@ impl Engine {
         let Some((mut run, frees)) = self.before_free()? else {
             return Ok(Some(Vec::new()));
         };
-        for free in frees {
+        for free in frees.all {
             run.process.set_breakpoint(free)?;
         }
         let mut calls = 0;
@@ -250,8 +318,9 @@ impl Engine {
 
     /// Starts the failing run and stops it at the program's first instruction; returns it with the
     /// address of the C library's `free` or, of a program with AddressSanitizer, those of all
-    /// functions in its place, also of C++. `None` where the program uses no such library.
-    fn before_free(&mut self) -> Result<Option<(Run, Vec<u64>)>, EngineError> {
+    /// functions in its place, also of C++, and of `realloc`, which moves each block there. `None`
+    /// where the program uses no such library.
+    fn before_free(&mut self) -> Result<Option<(Run, Frees)>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
@@ -261,12 +330,17 @@ impl Engine {
         } else {
             &FREEING[..1]
         };
-        let mut frees: Vec<u64> = Vec::new();
+        let mut all: Vec<u64> = Vec::new();
         for name in names {
             let found = self.runtime_symbol(&run.process, name);
-            frees.extend(found.filter(|it| !frees.contains(it)));
+            all.extend(found.filter(|it| !all.contains(it)));
         }
-        Ok((!frees.is_empty()).then_some((run, frees)))
+        let moving = match self.has_asan {
+            true => self.runtime_symbol(&run.process, MOVING),
+            false => None,
+        };
+        all.extend(moving);
+        Ok((!all.is_empty()).then_some((run, Frees { all, moving })))
     }
 
     /// Makes the failing run with those calls of `free` doing nothing whose numbers (from 0) are in
@@ -278,8 +352,8 @@ impl Engine {
         let Some((mut run, frees)) = self.before_free()? else {
             return Ok(None);
         };
-        for free in frees {
-            run.process.set_breakpoint(free)?;
+        for free in &frees.all {
+            run.process.set_breakpoint(*free)?;
         }
         let _limit = run.process.limit(self.test_limit.times(STOPS));
         let (mut calls, mut from) = (0, Vec::new());
@@ -295,8 +369,9 @@ impl Engine {
                     }));
                 }
                 Next::Breakpoint(registers) => {
-                    calls += 1;
-                    if !skipped.contains(&(calls - 1)) {
+                    let is_skipped = frees.is_free(&registers) && skipped.contains(&calls);
+                    calls += u64::from(frees.is_free(&registers));
+                    if !is_skipped {
                         run.process.step_over(registers.rip)?;
                         continue;
                     }
@@ -304,11 +379,38 @@ impl Engine {
                         let frames = self.frames(&mut run.process)?;
                         from = self.own_calls(&frames);
                     }
-                    run.process.return_at_once(registers, registers.rax)?;
+                    match frees.moving == Some(registers.rip) {
+                        true => self.move_and_keep(&mut run, registers)?,
+                        false => run.process.return_at_once(registers, registers.rax)?,
+                    }
                 }
                 Next::Other(_) => {}
             }
         }
         Ok(None)
+    }
+
+    /// Executes a call of `realloc`, at whose beginning a run with AddressSanitizer has stopped with
+    /// `registers`, in place of the runtime: the content is copied to a new block, and the old one is
+    /// not freed. The run goes on after the call.
+    fn move_and_keep(
+        &mut self,
+        run: &mut Run,
+        registers: user_regs_struct,
+    ) -> Result<(), EngineError> {
+        let (block, size) = (registers.rdi, registers.rsi);
+        let malloc = self.runtime_symbol(&run.process, "malloc");
+        let usable = self.runtime_symbol(&run.process, "malloc_usable_size");
+        let mut new = None;
+        if let Some((malloc, usable)) = malloc.zip(usable).filter(|_| size > 0) {
+            let old = run.process.call(usable, block)?.unwrap_or(0);
+            new = run.process.call(malloc, size)?;
+            if let Some(new) = new.filter(|it| *it != 0) {
+                let content = run.process.bytes(block, old.min(size) as usize);
+                run.process.write(new, &content)?;
+            }
+        }
+        run.process.return_at_once(registers, new.unwrap_or(0))?;
+        Ok(())
     }
 }

@@ -24,6 +24,11 @@ const HEAP_HEADER: u8 = 0xfa;
 /// Bytes of the shadow memory for parts of live heap blocks that the program may not access now: by
 /// its own request, behind the last element of a C++ container, or a length that C++ keeps.
 const PART: [u8; 3] = [0xf7, 0xfc, 0xac];
+/// Largest number of bytes that AddressSanitizer's runtime maps in front of its shadow memory.
+const BEFORE_SHADOW: u64 = 1 << 16;
+/// Size in bytes from which a mapping is taken for the first part of AddressSanitizer's shadow memory,
+/// which describes all addresses up to the shadow memory itself.
+const LOW_SHADOW: u64 = 0x0fff_0000;
 /// Largest number of addresses at which the next chunk is searched for after one whose size field
 /// was overwritten.
 const FAR: usize = 1 << 12;
@@ -52,10 +57,11 @@ impl HeapBlocks {
 /// sizes.
 pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     let mut found = HeapBlocks::default();
-    if maps
-        .find(SHADOW.start)
-        .is_some_and(|it| it.start == SHADOW.start)
-    {
+    // The runtime maps a little in front of its shadow memory as well.
+    let is_shadow = |start: u64, end: u64| {
+        SHADOW.start - start <= BEFORE_SHADOW && end - SHADOW.start >= LOW_SHADOW
+    };
+    if (maps.find(SHADOW.start)).is_some_and(|it| !it.is_file() && is_shadow(it.start, it.end)) {
         return shadowed_blocks(maps, memory);
     }
     for mapping in maps.iter() {

@@ -33,6 +33,9 @@ pub enum LibraryCall {
     Allocate,
     /// The function reports that its first argument is a bad address, and ends the program.
     Report,
+    /// The function reports that a check of UndefinedBehaviorSanitizer has failed for so many values,
+    /// which are its arguments from the second one on, and ends the program.
+    Check(usize),
     /// The function writes to no memory in which the program has stored a value.
     Nothing,
     /// The function may write to any memory.
@@ -95,6 +98,31 @@ pub(super) fn frees(name: &str) -> bool {
     )
 }
 
+/// Beginning of the names of the functions that report a failed check of UndefinedBehaviorSanitizer,
+/// without the first underscores.
+const CHECKS: &str = "ubsan_handle_";
+
+/// Returns the number of checked values that the function is given which reports a failed check of
+/// this name.
+fn checked(name: &str) -> usize {
+    let plain = name.trim_end_matches("_abort").trim_end_matches("_v1");
+    match plain {
+        "add_overflow"
+        | "sub_overflow"
+        | "mul_overflow"
+        | "divrem_overflow"
+        | "shift_out_of_bounds"
+        | "pointer_overflow"
+        | "implicit_conversion" => 2,
+        "negate_overflow"
+        | "out_of_bounds"
+        | "load_invalid_value"
+        | "type_mismatch"
+        | "vla_bound_not_positive" => 1,
+        _ => 0,
+    }
+}
+
 impl LibraryCall {
     /// Returns what the C library's function with the name `name` does to memory;
     /// [`LibraryCall::Other`] for functions that are not known.
@@ -110,6 +138,7 @@ impl LibraryCall {
             name if HARMLESS.contains(&name) => LibraryCall::Nothing,
             // `std::ostream` and its operators.
             _ if plain.starts_with("asan_report_") => LibraryCall::Report,
+            _ if plain.starts_with(CHECKS) => LibraryCall::Check(checked(&plain[CHECKS.len()..])),
             // They write to the shadow memory only.
             _ if plain.starts_with("asan_") => LibraryCall::Nothing,
             name if name.starts_with("_ZNSo") || name.starts_with("_ZStls") => LibraryCall::Nothing,
@@ -126,7 +155,10 @@ impl LibraryCall {
             LibraryCall::Copy | LibraryCall::Fill => {
                 Some(address < to.saturating_add(length) && to < address.saturating_add(size))
             }
-            LibraryCall::Nothing | LibraryCall::Allocate | LibraryCall::Report => Some(false),
+            LibraryCall::Nothing
+            | LibraryCall::Allocate
+            | LibraryCall::Report
+            | LibraryCall::Check(_) => Some(false),
             // The allocator keeps its words in what is freed.
             LibraryCall::Free => {
                 (!(to..to.saturating_add(FREED)).contains(&address)).then_some(false)
@@ -167,8 +199,8 @@ pub struct Imports {
 
 impl Imports {
     /// Reads the imported functions of an ELF file; `prototypes` gives the number of declared
-    /// parameters by name. With `is_linked`, AddressSanitizer's runtime may be part of the file,
-    /// with functions that stand for those of the C library.
+    /// parameters by name. With `is_linked`, a sanitizer's runtime may be part of the file, with
+    /// functions that stand for those of the C library.
     pub fn of(image: &[u8], prototypes: &HashMap<String, usize>, is_linked: bool) -> Imports {
         let Ok(file) = object::File::parse(image) else {
             return Imports::default();
@@ -255,6 +287,10 @@ mod tests {
         let filled = Some(Value::Register(from));
         assert_eq!(copied(LibraryCall::of("memset"), 0x1000), filled);
         assert_eq!(copied(LibraryCall::of("qsort"), 0x1000), None);
+        let check = LibraryCall::of("__ubsan_handle_shift_out_of_bounds_abort");
+        assert_eq!(check, LibraryCall::Check(2));
+        let check = LibraryCall::of("__ubsan_handle_type_mismatch_v1");
+        assert_eq!(check, LibraryCall::Check(1));
         assert!(frees("free") && frees("_ZdlPvm") && !frees("malloc"));
         let writes = |call: LibraryCall, address| call.writes(&registers, (address, 4));
         assert_eq!(writes(LibraryCall::Copy, 0x100f), Some(true));

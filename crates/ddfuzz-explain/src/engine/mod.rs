@@ -28,6 +28,7 @@ mod late_points;
 pub mod library;
 mod library_data;
 pub mod moved;
+mod mutant_words;
 mod mutants;
 pub(crate) mod mutated;
 mod one_cpu;
@@ -232,7 +233,10 @@ pub struct Engine {
     library_names: RefCell<HashMap<u64, String>>,
     /// Whether the program is compiled with AddressSanitizer.
     pub(crate) has_asan: bool,
-    /// The instructions that the compiler has added for AddressSanitizer; none where it has not.
+    /// Whether the program is compiled with checks of a sanitizer: AddressSanitizer, or
+    /// UndefinedBehaviorSanitizer.
+    pub(crate) has_checks: bool,
+    /// The instructions that the compiler has added for a sanitizer; none where it has not.
     instrumented: asan_checks::Instrumented,
     /// The functions in the program at which a run ends by a report of AddressSanitizer.
     reporting: Vec<asan::Reporting>,
@@ -338,7 +342,8 @@ impl Engine {
         })?;
         let image = std::fs::read(&program)?;
         let has_asan = asan::is_in(&image);
-        let imports = library::Imports::of(&image, &info.prototypes, has_asan);
+        let has_checks = has_asan || asan_checks::has_checks(&image);
+        let imports = library::Imports::of(&image, &info.prototypes, has_checks);
         Ok(Engine {
             sides,
             output,
@@ -351,7 +356,8 @@ impl Engine {
             keys: HashMap::new(),
             library_names: RefCell::default(),
             has_asan,
-            instrumented: asan_checks::Instrumented::of(&image, has_asan),
+            has_checks,
+            instrumented: asan_checks::Instrumented::of(&image, has_checks),
             reporting: asan::reporting(&image),
             reported: None,
             runtime: RefCell::default(),
@@ -438,15 +444,25 @@ impl Engine {
     }
 
     /// Returns true if an address in the process belongs to the program's own code, and neither to
-    /// a standard library nor to what the compiler has added for AddressSanitizer.
+    /// a standard library nor to what the compiler has added for a sanitizer.
     pub(crate) fn is_user(&self, pc: u64) -> bool {
         (self.place(pc)).is_some_and(|(file, _)| !is_library_file(file)) && !self.is_added(pc)
     }
 
-    /// Returns true if the instruction at an address in the process was added by the compiler for
-    /// AddressSanitizer.
+    /// Returns true if the code at an address in the process belongs to a statement of the program:
+    /// to its own code, but not to what makes or removes the stack frame of a function.
+    pub(crate) fn is_of_statement(&self, pc: u64) -> bool {
+        let code = pc.wrapping_sub(self.bias);
+        let ranges = self.info.function(code).map(|it| &it.ranges);
+        let start = ranges.and_then(|it| Some(it.first()?.start));
+        let is_of_frame = start.is_some_and(|start| self.info.lines.is_of_frame(start, code));
+        !is_of_frame && self.is_user(pc)
+    }
+
+    /// Returns true if the instruction at an address in the process was added by the compiler for a
+    /// sanitizer.
     fn is_added(&self, pc: u64) -> bool {
-        if !self.has_asan {
+        if !self.has_checks {
             return false;
         }
         let pc = pc.wrapping_sub(self.bias);

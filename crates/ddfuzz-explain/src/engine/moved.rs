@@ -92,7 +92,12 @@ impl Engine {
         }
         let used = self.used_after_move(allocators, failing)?;
         let calls = last.from;
-        Ok(Some(Lost { calls, used }))
+        Ok(Some(Lost {
+            calls,
+            used,
+            together: 1,
+            is_move: true,
+        }))
     }
 
     /// Finds the C library's functions for heap blocks; `None` if the program does not use them.

@@ -128,8 +128,7 @@ impl Mutant {
             .collect()
     }
 
-    /// Returns in words what the mutant does, as the end of a sentence: `with two arguments
-    /// exchanged`.
+    /// Returns in words what mutants of this kind do, as the end of a sentence: `with another variable`.
     pub fn words(&self) -> String {
         if let Patch::Wide(place) = &self.patch {
             return place.words();
@@ -158,7 +157,7 @@ impl Mutant {
 }
 
 /// Registers in which the first arguments of a call are passed, in this order.
-const ARGUMENTS: [Register; 6] = [
+pub(super) const ARGUMENTS: [Register; 6] = [
     Register::RDI,
     Register::RSI,
     Register::RDX,

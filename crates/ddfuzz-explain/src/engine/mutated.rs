@@ -131,7 +131,7 @@ impl Engine {
             let line = self.line(pc)?.1;
             let statement = self.statement_at(pc);
             let is_executed = statement.is_some_and(|it| executed.contains(&it));
-            Some((line, is_executed && self.is_user(pc)))
+            Some((line, is_executed && self.is_of_statement(pc)))
         };
         let (mut found, mut conditions) = (Vec::new(), Vec::new());
         let codes = functions.iter();

@@ -379,7 +379,7 @@ impl Engine {
                     ..Origin::default()
                 };
                 Ok(Back {
-                    origin: Some(origin).filter(|it| self.is_user(it.written[0])),
+                    origin: Some(origin).filter(|it| self.is_of_statement(it.written[0])),
                     moment: Some((recorded.clone(), by)),
                     made_of,
                     ..Back::default()
@@ -491,8 +491,8 @@ impl Engine {
         };
         let pairs = decisions(&failing.executed[*start..], &passing.executed);
         let pairs = pairs.into_iter().map(|(at, other)| (at + start, other));
-        let is_user = |at: usize| self.is_user(failing.executed[at].pc());
-        let pairs: Vec<_> = pairs.filter(|(at, _)| is_user(*at)).take(TRIED).collect();
+        let is_own = |at: usize| self.is_of_statement(failing.executed[at].pc());
+        let pairs: Vec<_> = pairs.filter(|(at, _)| is_own(*at)).take(TRIED).collect();
         for (at, other) in pairs {
             let found = self.decision(points_of_run, &failing, at, (&passing.executed, other))?;
             if let Some(by) = found {

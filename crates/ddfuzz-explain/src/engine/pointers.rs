@@ -340,6 +340,7 @@ impl Following<'_> {
             LibraryCall::Free
             | LibraryCall::Allocate
             | LibraryCall::Report
+            | LibraryCall::Check(_)
             | LibraryCall::Nothing => return,
         };
         let values: Vec<u64> = numbers.iter().map(|it| executed.registers[*it]).collect();

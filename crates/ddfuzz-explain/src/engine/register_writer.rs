@@ -96,6 +96,7 @@ impl Engine {
                 by: By::Program,
                 side: Side::Failing,
                 calls: Vec::new(),
+                offset: None,
             }));
         }
         let is_inside =
@@ -113,6 +114,7 @@ impl Engine {
             by: By::Program,
             side: Side::Failing,
             calls: Vec::new(),
+            offset: None,
         }))
     }
 

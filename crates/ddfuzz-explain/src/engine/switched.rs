@@ -64,7 +64,7 @@ impl Engine {
         moments.sort_by_key(|it| std::cmp::Reverse(time(it)));
         let (mut found, mut tried, mut hanging) = (Vec::new(), 0, 0);
         for (recorded, moment) in &moments {
-            let near = guards(&recorded.executed, *moment, |pc| self.is_user(pc));
+            let near = guards(&recorded.executed, *moment, |pc| self.is_of_statement(pc));
             let near = near.into_iter().filter(|at| {
                 let place = self.line(recorded.executed[*at].pc());
                 let passed = recorded.passed(*at).map(|passed| recorded.points[passed]);

@@ -36,6 +36,9 @@ pub struct Writer {
     /// Addresses of the write and of the calls in the program's own code that led to it, innermost
     /// first; empty where the write itself was not seen.
     pub calls: Vec<u64>,
+    /// Offset in the input of the byte that the kernel has read to the written address; `None` where the
+    /// kernel did not write, or not in a call that reads the input.
+    pub offset: Option<u64>,
 }
 
 /// A range of memory of the program that the engine watches, to see which instruction writes a
@@ -299,11 +302,13 @@ impl Engine {
             }
         }
         let is_own_call = index > 0 && is_own(frames[index - 1].code);
+        let offset = match by_kernel {
+            true => self.input_offset(process, address),
+            false => None,
+        };
         let by = match (index, by_kernel) {
-            (_, true) => match self.reads_input(process) {
-                true => By::Input,
-                false => By::Kernel,
-            },
+            (_, true) if offset.is_some() || self.reads_input(process) => By::Input,
+            (_, true) => By::Kernel,
             (0, false) => By::Program,
             (_, false) if is_own_call => By::Program,
             (_, false) => self.by_library(frames[index - 1].code, process),
@@ -318,7 +323,31 @@ impl Engine {
             by,
             side,
             calls,
+            offset,
         }))
+    }
+
+    /// Returns the offset in the input of the byte at `address`, if the system call that has just
+    /// returned has read it there from a file with the input; `None` otherwise.
+    fn input_offset(&self, process: &super::process::Process, address: u64) -> Option<u64> {
+        let registers = process.registers().ok()?;
+        let (call, count) = (registers.orig_rax as i64, registers.rax as i64);
+        let read = u64::try_from(count).ok()?;
+        let at = address.checked_sub(registers.rsi).filter(|at| *at < read)?;
+        if !self.reads_input(process) {
+            return None;
+        }
+        if call == libc::SYS_pread64 {
+            return registers.r10.checked_add(at);
+        }
+        let details = format!("/proc/{}/fdinfo/{}", process.pid, registers.rdi);
+        let details = std::fs::read_to_string(details).ok()?;
+        let position = details.lines().find_map(|line| line.strip_prefix("pos:"))?;
+        let position: u64 = position.trim().parse().ok()?;
+        let start = position
+            .checked_sub(read)
+            .filter(|_| call == libc::SYS_read)?;
+        start.checked_add(at)
     }
 
     /// Returns what caused a write by the library's instruction at the address `code`: the input

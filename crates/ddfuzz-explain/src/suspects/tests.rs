@@ -187,6 +187,7 @@ fn conditions_whose_other_decision_averts_the_failure_come_after_the_first_state
         reaches,
         is_like: false,
         decided: 0,
+        values: Vec::new(),
     };
     let mut it = Explanation {
         origin: Some(value(10, vec![value(20, Vec::new())])),

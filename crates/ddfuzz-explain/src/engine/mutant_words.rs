@@ -1,0 +1,437 @@
+//! What a mutant changes in its statement, in words.
+
+use std::ops::Range;
+
+use iced_x86::{
+    ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind,
+};
+
+use super::Engine;
+use super::mutants::{Mutant, MutantKind, Patch, sign_extended};
+
+/// Largest number of bytes of code that are read to describe a mutant: the changed instruction, and the
+/// condition after it.
+const CODE: usize = 32;
+/// Names of the arguments of a call, by their numbers from 0.
+const ARGUMENTS: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
+
+/// The changed instruction of a program, with all that is needed to describe the change.
+struct Change<'a> {
+    was: Instruction,
+    is: Instruction,
+    /// The instruction after the changed one.
+    next: Instruction,
+    /// Text of the changed source line; empty where it is unknown.
+    source: &'a str,
+}
+
+/// Returns the instructions at the beginning of some code, of which the first one is at `start`.
+fn decoded<const N: usize>(code: &[u8], start: u64) -> [Instruction; N] {
+    let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    std::array::from_fn(|_| decoder.decode())
+}
+
+/// Returns the last operand of an instruction, if it is a number in the code, with its sign, and the size
+/// of the other operand in bytes.
+fn number(it: &Instruction) -> Option<(i64, usize)> {
+    let size = match it.op0_kind() {
+        OpKind::Memory => it.memory_size().size(),
+        _ => it.op0_register().size(),
+    };
+    let value = it.try_immediate(it.op_count().checked_sub(1)?).ok()?;
+    Some((sign_extended(value, size.clamp(1, 8)), size))
+}
+
+/// Returns the relational operators in the text of a line: `<`, `<=`, `>` and `>=`.
+fn relations(source: &str) -> Vec<&str> {
+    let bytes = source.as_bytes();
+    let at = |index: usize| bytes.get(index).copied().unwrap_or(b' ');
+    let mut found = Vec::new();
+    for (index, byte) in bytes.iter().enumerate() {
+        let before = at(index.wrapping_sub(1));
+        let is_it = matches!(byte, b'<' | b'>') && before != *byte && at(index + 1) != *byte;
+        if is_it && !(*byte == b'>' && matches!(before, b'-' | b'=')) {
+            let size = if at(index + 1) == b'=' { 2 } else { 1 };
+            found.push(&source[index..index + size]);
+        }
+    }
+    found
+}
+
+/// Returns true if the number `value` is in the source text `source`: as a decimal or hexadecimal number,
+/// or as a character.
+fn has_number(source: &str, value: i64) -> bool {
+    let is_of_word = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let parsed = |word: &str| {
+        let plain = word.replace('_', "");
+        let plain = plain.trim_end_matches(['u', 'U', 'l', 'L']);
+        match plain.strip_prefix("0x").or(plain.strip_prefix("0X")) {
+            Some(digits) => i64::from_str_radix(digits, 16).ok(),
+            None => plain.parse().ok(),
+        }
+    };
+    let mut words = source.split(|it| !is_of_word(it));
+    is_quoted(source, value) || words.any(|word| parsed(word) == Some(value))
+}
+
+/// Returns true if the source text `source` has the character with the code `value`.
+fn is_quoted(source: &str, value: i64) -> bool {
+    let character = u8::try_from(value).ok().map(char::from);
+    let known = character.map(|it| [it.to_string(), it.escape_default().to_string()]);
+    let known = known.into_iter().flatten();
+    let zero = (value == 0).then(|| "\\0".to_owned());
+    (known.chain(zero)).any(|it| source.contains(&format!("'{it}'")))
+}
+
+impl Change<'_> {
+    /// Returns true if the text of the statement has the number `value`.
+    fn has(&self, value: i64) -> bool {
+        has_number(self.source, value)
+    }
+
+    /// Describes another number in the code of the instruction; `None` if the statement has no such number,
+    /// which the compiler has made of others.
+    fn number(&self) -> Option<String> {
+        let ((was, size), (is, _)) = (number(&self.was)?, number(&self.is)?);
+        match self.was.mnemonic() {
+            Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar if self.has(was) => {
+                Some(format!("with a shift by {is} instead of {was}"))
+            }
+            Mnemonic::Shl if (0..62).contains(&was) && self.has(1 << was) => {
+                let [was, is] = [was, is].map(|it| 1i64.checked_shl(it as u32).unwrap_or(0));
+                Some(format!("with a factor of {is} instead of {was}"))
+            }
+            Mnemonic::Imul if self.has(was) => {
+                Some(format!("with a factor of {is} instead of {was}"))
+            }
+            Mnemonic::Add => self.sum(was, is),
+            Mnemonic::Sub => self.sum(was.checked_neg()?, is.checked_neg()?),
+            Mnemonic::Mov if self.has(was) => {
+                Some(format!("with the number {is} instead of {was}"))
+            }
+            Mnemonic::Cmp => self.comparison((was, is), size),
+            _ => None,
+        }
+    }
+
+    /// Describes that the number `is` is added instead of `was`, or subtracted if they are negative.
+    fn sum(&self, was: i64, is: i64) -> Option<String> {
+        let is_step = was.abs() == 1 && (self.source.contains("++") || self.source.contains("--"));
+        if !is_step && !self.has(was.checked_abs()?) {
+            return None;
+        }
+        Some(match was < 0 && is <= 0 {
+            true => format!("with {} instead of {} subtracted", -is, -was),
+            false => format!("with {is} instead of {was} added"),
+        })
+    }
+
+    /// Describes a comparison with the number `is` instead of `was`, numbers of `size` bytes: by
+    /// order, the limit between the numbers that are decided one way and the other.
+    fn comparison(&self, (was, is): (i64, i64), size: usize) -> Option<String> {
+        use ConditionCode::{a, ae, b, be, g, ge, l, le};
+        let code = self.next.condition_code();
+        if !matches!(code, a | ae | b | be | g | ge | l | le) {
+            let is_character = size == 1 || is_quoted(self.source, was);
+            let told = |it: i64| match u8::try_from(it) {
+                Ok(byte) if is_character && (byte.is_ascii_graphic() || byte == b' ') => {
+                    format!("'{}'", char::from(byte).escape_default())
+                }
+                _ => it.to_string(),
+            };
+            let is_known = was == 0 || self.has(was);
+            let words = || {
+                format!(
+                    "with a comparison with {} instead of {}",
+                    told(is),
+                    told(was)
+                )
+            };
+            return is_known.then(words);
+        }
+        let below = i64::from(!matches!(code, be | a | le | g));
+        let pair = |it: i64| {
+            Some((
+                it.checked_sub(below)?,
+                it.checked_sub(below)?.checked_add(1)?,
+            ))
+        };
+        let (was, is) = (pair(was)?, pair(is)?);
+        Some(match self.has(was.0) || self.has(was.1) {
+            true => format!(
+                "with the limit between {} and {} instead of {} and {}",
+                is.0, is.1, was.0, was.1
+            ),
+            // The compiler may compare a sum.
+            false if is.0 < was.0 => format!("with a limit that is {} lower", was.0 - is.0),
+            false => format!("with a limit that is {} higher", is.0 - was.0),
+        })
+    }
+
+    /// Describes a sum with another number, which the instruction computes as an address.
+    fn displaced(&self) -> Option<String> {
+        let [was, is] = [&self.was, &self.is].map(|it| it.memory_displacement64() as i64);
+        match self.was.mnemonic() {
+            Mnemonic::Lea => self.sum(was, is),
+            _ => None,
+        }
+    }
+
+    /// Describes another operator.
+    fn operator(&self) -> Option<String> {
+        let name = |it: &Instruction| {
+            Some(match it.mnemonic() {
+                Mnemonic::Add => "+",
+                Mnemonic::Sub => "-",
+                Mnemonic::And => "&",
+                Mnemonic::Or => "|",
+                Mnemonic::Xor => "^",
+                _ => return None,
+            })
+        };
+        Some(format!(
+            "with `{}` in place of `{}`",
+            name(&self.is)?,
+            name(&self.was)?
+        ))
+    }
+
+    /// Describes a number that is extended in another way.
+    fn width(&self) -> Option<String> {
+        let bits = 8 * match self.was.op1_kind() {
+            OpKind::Memory => self.was.memory_size().size(),
+            _ => self.was.op1_register().size(),
+        };
+        let is_wider = self.is.mnemonic() == Mnemonic::Mov
+            || self.is.op1_kind() == OpKind::Register
+                && self.is.op1_register().size() > self.was.op1_register().size();
+        Some(match (is_wider, self.is.mnemonic()) {
+            (true, _) => format!("with a number that is not cut to {bits} bits"),
+            (_, Mnemonic::Movsx) => format!("with a sign for a number of {bits} bits"),
+            (_, Mnemonic::Movzx) => format!("with no sign for a number of {bits} bits"),
+            _ => return None,
+        })
+    }
+
+    /// Describes the other answer of a comparison for equal numbers, by the operator in the source if
+    /// it has only one.
+    fn boundary(&self) -> String {
+        let other = match relations(self.source)[..] {
+            ["<"] => "with `<=` in place of `<`",
+            ["<="] => "with `<` in place of `<=`",
+            [">"] => "with `>=` in place of `>`",
+            [">="] => "with `>` in place of `>=`",
+            _ => "with the other answer for equal numbers",
+        };
+        other.to_owned()
+    }
+
+    /// Describes that two conditions are joined otherwise, by the operator in the source if it has only
+    /// one.
+    fn connective(&self) -> &'static str {
+        match (
+            self.source.matches("&&").count(),
+            self.source.matches("||").count(),
+        ) {
+            (1, 0) => "with `||` in place of `&&`",
+            (0, 1) => "with `&&` in place of `||`",
+            _ => "with `&&` in place of `||`, or the other way",
+        }
+    }
+}
+
+impl Engine {
+    /// Returns in words what a mutant changes in its statement, of which `source` is the text (empty if
+    /// unknown), as the end of a sentence: `with a shift by 7 instead of 8`.
+    pub(crate) fn change_of(&self, mutant: &Mutant, source: &str) -> String {
+        match &mutant.patch {
+            Patch::Code(at, bytes) => {
+                let code = self.code_in_file(*at..at + CODE as u64);
+                let told = code.and_then(|code| self.change_in_code(mutant, &code, bytes, source));
+                told.unwrap_or_else(|| mutant.words())
+            }
+            Patch::Exchange(_, pair) => {
+                let named = pair.map(|it| {
+                    let arguments = super::mutants::ARGUMENTS.iter();
+                    let at = arguments.clone().position(|argument| *argument == it);
+                    at.and_then(|at| ARGUMENTS.get(at)).copied()
+                });
+                match named {
+                    [Some(one), Some(other)] => {
+                        format!("with the {one} and the {other} argument exchanged")
+                    }
+                    _ => mutant.words(),
+                }
+            }
+            Patch::Add(_, _, by) if *by > 0 => "with a stored number that is one larger".to_owned(),
+            Patch::Add(..) => "with a stored number that is one smaller".to_owned(),
+            _ => mutant.words(),
+        }
+    }
+
+    /// Describes a mutant that has `bytes` where the program has `code`; `None` where no more is known
+    /// than its kind.
+    fn change_in_code(
+        &self,
+        mutant: &Mutant,
+        code: &[u8],
+        bytes: &[u8],
+        source: &str,
+    ) -> Option<String> {
+        let start = mutant.patch.begins();
+        let [was, next] = decoded(code, start);
+        let [is] = decoded(bytes, start);
+        let change = Change {
+            was,
+            is,
+            next,
+            source,
+        };
+        match mutant.kind {
+            MutantKind::Constant | MutantKind::Bound => {
+                change.number().or_else(|| change.displaced())
+            }
+            MutantKind::Operator => change.operator(),
+            MutantKind::Width => change.width(),
+            MutantKind::Boundary => Some(change.boundary()),
+            MutantKind::Connective => Some(change.connective().to_owned()),
+            MutantKind::Fixed => self.always(&was, &is),
+            MutantKind::LeftOut => Some(match was.flow_control() {
+                FlowControl::Call => self.without_call(&was),
+                FlowControl::IndirectCall => "without this call".to_owned(),
+                _ => "without what is written here".to_owned(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Describes that the jump `was` always jumps or never does, as `is` does: by the line at which the
+    /// run then always goes on, if that is another one.
+    fn always(&self, was: &Instruction, is: &Instruction) -> Option<String> {
+        let own = self.line(was.ip())?;
+        let to = match is.flow_control() {
+            FlowControl::UnconditionalBranch => was.near_branch_target(),
+            _ => was.next_ip(),
+        };
+        let there = self.line(to).filter(|it| it.0 == own.0 && it.1 != own.1)?;
+        Some(format!(
+            "with a condition after which it always goes on at line {}",
+            there.1
+        ))
+    }
+
+    /// Describes that the call `it` is left out.
+    fn without_call(&self, it: &Instruction) -> String {
+        let own = self.function(it.near_branch_target());
+        match own {
+            Some(name) => format!(
+                "without the call of {}",
+                ddfuzz_triage::short_function(name)
+            ),
+            None => "without this call".to_owned(),
+        }
+    }
+
+    /// Returns the code at a range of addresses in the process, from the program's file; it may end
+    /// earlier. `None` where the file has no code there.
+    fn code_in_file(&self, range: Range<u64>) -> Option<Vec<u8>> {
+        use object::{Object, ObjectSection};
+        let image = std::fs::read(&self.program).ok()?;
+        let file = object::File::parse(&*image).ok()?;
+        let start = range.start.wrapping_sub(self.bias);
+        let size = (range.end - range.start) as usize;
+        file.sections().find_map(|it| {
+            let from = usize::try_from(start.checked_sub(it.address())?).ok()?;
+            let bytes = it.data().ok()?.get(from..)?;
+            (it.kind() == object::SectionKind::Text && !bytes.is_empty())
+                .then(|| bytes[..bytes.len().min(size)].to_vec())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Describes the change of some code into other code of the same instruction.
+    fn change<'a>(was: &[u8], is: &[u8], source: &'a str) -> Change<'a> {
+        let [was, next] = decoded(was, 0x1000);
+        let [is] = decoded(is, 0x1000);
+        Change {
+            was,
+            is,
+            next,
+            source,
+        }
+    }
+
+    #[test]
+    fn another_number_is_told_by_what_it_is_used_for() {
+        let told = |was: &[u8], is: &[u8], source| change(was, is, source).number();
+        // shl eax, 8 and 3
+        let (was, is) = ([0xc1, 0xe0, 8], [0xc1, 0xe0, 7]);
+        let shift = "with a shift by 7 instead of 8";
+        assert_eq!(told(&was, &is, "value << 8").unwrap(), shift);
+        let factor = told(&[0xc1, 0xe0, 3], &[0xc1, 0xe0, 2], "value * 8");
+        assert_eq!(factor.unwrap(), "with a factor of 4 instead of 8");
+        assert_eq!(told(&was, &is, "value << bits"), None);
+        // add eax, 1; sub eax, 1; add eax, -1
+        let (one, two) = ([0x83, 0xc0, 1], [0x83, 0xc0, 2]);
+        for source in ["n++", "n + 1", "n += 0x1u"] {
+            assert_eq!(
+                told(&one, &two, source).unwrap(),
+                "with 2 instead of 1 added"
+            );
+        }
+        assert_eq!(told(&one, &two, "n + size1"), None);
+        let less = "with 2 instead of 1 subtracted";
+        let changed = told(&[0x83, 0xe8, 1], &[0x83, 0xe8, 2], "n - 1");
+        assert_eq!(changed.unwrap(), less);
+        let changed = told(&[0x83, 0xc0, 0xff], &[0x83, 0xc0, 0xfe], "n--");
+        assert_eq!(changed.unwrap(), less);
+    }
+
+    #[test]
+    fn a_comparison_has_another_limit_or_another_number() {
+        let told = |was: &[u8], is: &[u8], source| change(was, is, source).number();
+        // cmp eax, 7; jle +2 and jl +2
+        let (at_most, less) = ([0x83, 0xf8, 7, 0x7e, 2], [0x83, 0xf8, 7, 0x7c, 2]);
+        let is = [0x83, 0xf8, 9];
+        let words = "with the limit between 9 and 10 instead of 7 and 8";
+        assert_eq!(told(&at_most, &is, "n < 8").unwrap(), words);
+        let words = "with the limit between 8 and 9 instead of 6 and 7";
+        assert_eq!(told(&less, &is, "n < 7").unwrap(), words);
+        let words = "with a limit that is 2 higher";
+        assert_eq!(told(&less, &is, "n < LIMIT").unwrap(), words);
+        // cmp al, 'a'; je +2
+        let equal = told(&[0x3c, b'a', 0x74, 2], &[0x3c, b'b'], "*p == 'a'");
+        assert_eq!(equal.unwrap(), "with a comparison with 'b' instead of 'a'");
+    }
+
+    #[test]
+    fn operators_are_those_of_the_source_where_it_has_only_one() {
+        let boundary = |source| change(&[0x7c, 2], &[0x7e, 2], source).boundary();
+        assert_eq!(
+            boundary("while (p->at < n << 2)"),
+            "with `<=` in place of `<`"
+        );
+        assert_eq!(boundary("if (a >= b)"), "with `>` in place of `>=`");
+        let unknown = "with the other answer for equal numbers";
+        assert_eq!(boundary("if (a >= b && c > d)"), unknown);
+        assert_eq!(boundary(""), unknown);
+        let connective = |source| change(&[0x7c, 2], &[0x7e, 2], source).connective();
+        assert_eq!(connective("if (a && b)"), "with `||` in place of `&&`");
+        // add eax, ecx
+        let operator = change(&[0x01, 0xc8], &[0x29, 0xc8], "").operator();
+        assert_eq!(operator.unwrap(), "with `-` in place of `+`");
+        // movzx eax, al
+        let width = |is| change(&[0x0f, 0xb6, 0xc0], is, "").width().unwrap();
+        assert_eq!(
+            width(&[0x0f, 0xbe, 0xc0]),
+            "with a sign for a number of 8 bits"
+        );
+        let whole = "with a number that is not cut to 8 bits";
+        assert_eq!(width(&[0x0f, 0xb7, 0xc0]), whole);
+        assert_eq!(width(&[0x8b, 0xc0, 0x90]), whole);
+    }
+}
