@@ -94,6 +94,20 @@ mod tests {
     }
 
     #[test]
+    fn of_equal_sizes_all_bytes_of_the_hash_decide() {
+        let mut ids: Vec<ContentId> = (0..64)
+            .map(|at| {
+                let mut hash = [200; 32];
+                hash[at % 32] = if at < 32 { 7 } else { 255 };
+                ContentId::new(3, hash)
+            })
+            .collect();
+        ids.sort();
+        let hashes: Vec<[u8; 32]> = ids.iter().map(|id| *id.blake3()).collect();
+        assert!(hashes.is_sorted());
+    }
+
+    #[test]
     fn a_name_is_that_of_the_output_directory() {
         let id = ContentId::of(b"abc");
         assert_eq!(id.name(), ddfuzz_store::hash_of(b"abc"));

@@ -206,7 +206,7 @@ impl Listing {
             return Ok(());
         }
         // The layout depends on all names.
-        let (marks, entries) = Marks::and_entries(path)?;
+        let (marks, entries) = Marks::and_entries(path, MOST_HELD)?;
         let layout = marks.layout(*in_instance);
         if layout != Layout::Plain {
             let recognised = &mut self.report.recognised;
@@ -360,14 +360,15 @@ impl Marks {
         Ok(marks)
     }
 
-    /// Reads the names in a directory as [`Marks::of`] does, and also returns its entries.
-    fn and_entries(directory: &Path) -> io::Result<(Marks, Entries)> {
+    /// Reads the names in a directory as [`Marks::of`] does, and also returns its entries: in
+    /// memory, if they are at most `most`.
+    fn and_entries(directory: &Path, most: usize) -> io::Result<(Marks, Entries)> {
         let (mut marks, mut held) = (Marks::default(), Vec::new());
         let mut is_held = true;
         for entry in std::fs::read_dir(directory)? {
             let entry = entry?;
             marks.see(&entry.file_name());
-            is_held &= held.len() < MOST_HELD;
+            is_held &= held.len() < most;
             match is_held {
                 true => held.push(entry),
                 false => held = Vec::new(),
@@ -505,6 +506,23 @@ mod tests {
         let mut marks = Marks::default();
         names.iter().for_each(|name| marks.see(name.as_ref()));
         marks.layout(in_instance)
+    }
+
+    #[test]
+    fn a_directory_with_many_entries_is_read_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c", "ddfuzz.json"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        for (most, held) in [(3, false), (4, true)] {
+            let (marks, mut entries) = Marks::and_entries(folder.path(), most).unwrap();
+            assert_eq!(marks.layout(false), Layout::Ddfuzz);
+            assert_eq!(matches!(entries, Entries::Held(_)), held);
+            let names = std::iter::from_fn(|| entries.next());
+            let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            assert_eq!(names, ["a", "b", "c", "ddfuzz.json"]);
+        }
     }
 
     #[test]
