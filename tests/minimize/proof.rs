@@ -2,10 +2,11 @@
 
 use ddfuzz::delta::Outcome;
 use ddfuzz::minimize::log::{Line, Log, Phase, Source};
-use ddfuzz::minimize::{Answer, Claim, CutOff, Kind, Oracle, OracleError, Process};
+use ddfuzz::minimize::{Answer, Claim, CutOff, Kind, Oracle, OracleError, Process, SEARCHES};
 
-use crate::failures::{subsequence, without_times};
-use crate::scripted::{answers, resume_with, run, start};
+use crate::crew::as_of_one;
+use crate::failures::{all_of, odd, subsequence, without_times};
+use crate::scripted::{answers, outcomes, resume_with, run, run_with, start, start_by};
 
 const INPUT: &[u8] = b"ab<cd>ef";
 
@@ -162,8 +163,8 @@ fn a_proof_cut_off_anywhere_is_gone_on_with() {
     }
 }
 
-/// An oracle that takes any number of candidates in one request.
-struct Several<O>(O);
+/// An oracle that takes any number of candidates in one request, and counts the requests.
+struct Several<O>(O, usize);
 
 impl<O: Oracle> Oracle for Several<O> {
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
@@ -178,10 +179,23 @@ impl<O: Oracle> Oracle for Several<O> {
         true
     }
 
+    fn ask_several(&mut self, candidates: &[(&[u8], Kind)]) -> Result<Vec<Answer>, OracleError> {
+        self.1 += 1;
+        let mut answers = Vec::<Answer>::new();
+        for (candidate, kind) in candidates {
+            let last = answers.last().map(|answer| answer.outcome);
+            if last.is_none_or(|last| last == Outcome::Pass) {
+                answers.push(self.ask(candidate, *kind)?);
+            }
+        }
+        Ok(answers)
+    }
+
     fn ask_fresh_several(
         &mut self,
         candidates: &[(&[u8], Kind)],
     ) -> Result<Vec<Answer>, OracleError> {
+        self.1 += 1;
         let each = candidates.iter();
         each.map(|(candidate, kind)| self.ask_fresh(candidate, *kind))
             .collect()
@@ -199,10 +213,40 @@ fn confirmations_in_one_request_with_the_proof_are_of_the_result() {
             ..Answer::of(if fails { Outcome::Fail } else { Outcome::Pass })
         })
     });
-    let mut oracle = Several(answers);
+    let mut oracle = Several(answers, 0);
     let (result, _) = run(b"ab", &mut oracle);
     let result = result.expect("a result");
     assert_eq!(result.text, b"a");
     let asked = &oracle.0.asked_fresh;
     assert_eq!(asked[asked.len() - 3..], [b"a", b"a", b"a"]);
+}
+
+#[test]
+fn tests_in_one_request_are_those_that_are_asked_one_by_one() {
+    let input = b"12345678abcdefgh";
+    let shapes: [&dyn Fn(&[u8]) -> Outcome; 3] =
+        [&all_of(b"17c"), &subsequence(b"36d"), &odd(7, input)];
+    for search in SEARCHES {
+        for test in shapes {
+            let run = |oracle: &mut dyn Oracle| {
+                let (result, log) = run_with(
+                    input,
+                    start_by(input, search),
+                    oracle,
+                    &mut Default::default(),
+                );
+                (result.expect("a result"), as_of_one(&log))
+            };
+            let mut single = outcomes(test);
+            let (alone, log) = run(&mut single);
+            let mut several = Several(outcomes(test), 0);
+            let (result, log_of_several) = run(&mut several);
+            assert_eq!((result.text, result.claim), (alone.text, alone.claim));
+            assert_eq!(log_of_several, log, "{search}");
+            // No test of the search is made in vain.
+            assert_eq!(several.0.asked, single.asked, "{search}");
+            let tests = single.asked.len() + single.asked_fresh.len();
+            assert!(several.1 < tests, "{} of {tests}, {search}", several.1);
+        }
+    }
 }

@@ -55,9 +55,31 @@ struct PendingDirectory {
     in_instance: bool,
 }
 
+/// Maximum number of entries of a directory that are held in memory (some 100 bytes each). A
+/// directory with more is read a second time.
+const MOST_HELD: usize = 1 << 16;
+
+/// The entries of a directory that are still to be listed.
+enum Entries {
+    /// All that are left, in memory.
+    Held(std::vec::IntoIter<DirEntry>),
+    /// Those that the system has still to return.
+    Read(ReadDir),
+}
+
+impl Entries {
+    /// Returns the next entry, or why the directory cannot be read any further; `None` at its end.
+    fn next(&mut self) -> Option<io::Result<DirEntry>> {
+        match self {
+            Entries::Held(entries) => entries.next().map(Ok),
+            Entries::Read(entries) => entries.next(),
+        }
+    }
+}
+
 /// The directory that is being listed at present, with what is left of its entries.
 struct OpenDirectory {
-    entries: ReadDir,
+    entries: Entries,
     path: PathBuf,
     layout: Layout,
     depth: usize,
@@ -183,9 +205,9 @@ impl Listing {
             self.report.unread.add(path, 0, why);
             return Ok(());
         }
-        // The layout depends on all names, and they are not kept in memory: so the directory is
-        // read twice.
-        let layout = Marks::of(path)?.layout(*in_instance);
+        // The layout depends on all names.
+        let (marks, entries) = Marks::and_entries(path, MOST_HELD)?;
+        let layout = marks.layout(*in_instance);
         if layout != Layout::Plain {
             let recognised = &mut self.report.recognised;
             recognised.insert(path.clone(), layout);
@@ -194,7 +216,7 @@ impl Listing {
             }
         }
         self.current = Some(OpenDirectory {
-            entries: std::fs::read_dir(path)?,
+            entries,
             path: path.clone(),
             layout,
             depth: *depth,
@@ -338,6 +360,27 @@ impl Marks {
         Ok(marks)
     }
 
+    /// Reads the names in a directory as [`Marks::of`] does, and also returns its entries: in
+    /// memory, if they are at most `most`.
+    fn and_entries(directory: &Path, most: usize) -> io::Result<(Marks, Entries)> {
+        let (mut marks, mut held) = (Marks::default(), Vec::new());
+        let mut is_held = true;
+        for entry in std::fs::read_dir(directory)? {
+            let entry = entry?;
+            marks.see(&entry.file_name());
+            is_held &= held.len() < most;
+            match is_held {
+                true => held.push(entry),
+                false => held = Vec::new(),
+            }
+        }
+        let entries = match is_held {
+            true => Entries::Held(held.into_iter()),
+            false => Entries::Read(std::fs::read_dir(directory)?),
+        };
+        Ok((marks, entries))
+    }
+
     /// Records that the directory contains an entry of this name, if the name identifies a layout
     /// (which fuzzer wrote it).
     fn see(&mut self, name: &OsStr) {
@@ -463,6 +506,23 @@ mod tests {
         let mut marks = Marks::default();
         names.iter().for_each(|name| marks.see(name.as_ref()));
         marks.layout(in_instance)
+    }
+
+    #[test]
+    fn a_directory_with_many_entries_is_read_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c", "ddfuzz.json"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        for (most, held) in [(3, false), (4, true)] {
+            let (marks, mut entries) = Marks::and_entries(folder.path(), most).unwrap();
+            assert_eq!(marks.layout(false), Layout::Ddfuzz);
+            assert_eq!(matches!(entries, Entries::Held(_)), held);
+            let names = std::iter::from_fn(|| entries.next());
+            let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            assert_eq!(names, ["a", "b", "c", "ddfuzz.json"]);
+        }
     }
 
     #[test]

@@ -254,9 +254,9 @@ pub fn temporary_directories(root: &Path, prefix: &str) -> Vec<fs::DirEntry> {
             .is_some_and(|it| it.len() == RANDOM && it.bytes().all(|it| it.is_ascii_alphanumeric()))
     };
     let is_ours = |entry: &fs::DirEntry| {
-        let facts = entry.metadata();
+        let facts = || entry.metadata();
         entry.file_name().to_str().is_some_and(is_name)
-            && facts.is_ok_and(|facts| facts.is_dir() && facts.uid() == us)
+            && facts().is_ok_and(|facts| facts.is_dir() && facts.uid() == us)
     };
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     entries.filter(is_ours).collect()

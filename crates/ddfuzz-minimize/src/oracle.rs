@@ -160,6 +160,19 @@ pub trait Oracle {
     /// If the target can no longer be run. A strange run is UNRESOLVED, not an error.
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
+    /// Tests the first of `candidates` as [`ask`](Oracle::ask) does, and the next ones in the same
+    /// request as long as all before them pass. Returns an answer for each that was tested, in
+    /// order; only the last outcome may be another than PASS.
+    ///
+    /// # Errors
+    /// As [`ask`](Oracle::ask).
+    fn ask_several(&mut self, candidates: &[(&[u8], Kind)]) -> Result<Vec<Answer>, OracleError> {
+        match candidates.first() {
+            Some((candidate, kind)) => Ok(vec![self.ask(candidate, *kind)?]),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Tests a candidate, and also reports hints: how many bytes the run read, and which operands
     /// it compared. An oracle that cannot observe runs returns no hints. The outcome is that of
     /// [`ask`](Oracle::ask), never that of the observed run, which is slower.
@@ -198,8 +211,8 @@ pub trait Oracle {
         }
     }
 
-    /// Returns whether [`ask_fresh_several`](Oracle::ask_fresh_several) tests more than one
-    /// candidate.
+    /// Returns whether [`ask_several`](Oracle::ask_several) and
+    /// [`ask_fresh_several`](Oracle::ask_fresh_several) test more than one candidate.
     fn takes_several(&self) -> bool {
         false
     }

@@ -76,6 +76,18 @@ impl Manner {
         }
     }
 
+    /// Returns true if the run is a test of the search that neither needs a fresh process nor
+    /// reports hints.
+    fn is_of_search(self) -> bool {
+        let Manner::Test {
+            fresh, observed, ..
+        } = self
+        else {
+            return false;
+        };
+        !fresh && !observed
+    }
+
     /// Returns true if the run is part of the proof of minimality, or of the confirmation after it.
     pub fn is_of_proof(self) -> bool {
         matches!(
@@ -217,15 +229,21 @@ const FIRST: usize = 8;
 /// Largest number of runs in one request.
 const MOST: usize = 128;
 
+/// Largest number of tests of the search in one request. A test that does not pass makes the runs
+/// behind it useless.
+const MOST_OF_SEARCH: usize = 32;
+
 /// Answers all questions of a minimization (which text fails?) by one oracle, one after another.
 /// Runs of the proof and of the confirmation, which rarely change what is asked next, are requested
-/// several at a time if the oracle takes several.
+/// several at a time if the oracle takes several; so are tests of the search, while they pass.
 pub(super) struct SingleOracle<'a> {
     oracle: &'a mut dyn Oracle,
     /// The predicted next questions (texts to run), with the answers that were made ahead.
     ahead: VecDeque<(Question, Answer)>,
-    /// Largest number of runs in the next request of several runs.
+    /// Largest number of runs in the next request of several runs of the proof.
     several: usize,
+    /// Largest number of tests in the next request of the search; it grows while tests pass.
+    of_search: usize,
     /// Number of runs that were made ahead and whose answers were not used.
     wasted: u64,
     /// Crashes of other bugs (slips) in runs whose answers were not used.
@@ -239,6 +257,7 @@ impl<'a> SingleOracle<'a> {
             oracle,
             ahead: VecDeque::new(),
             several: FIRST,
+            of_search: 1,
             wasted: 0,
             unclaimed_slips: Vec::new(),
         }
@@ -246,32 +265,61 @@ impl<'a> SingleOracle<'a> {
 
     /// Runs the text that is due together with texts that will probably be due next, in one
     /// request, and keeps all answers until they are asked for. `left` is the greatest number of
-    /// these runs; `None` means no limit.
-    fn run_ahead(&mut self, progress: &Progress<'_>, left: Option<u64>) -> Result<(), OracleError> {
+    /// these runs; `None` means no limit. `of_search`: whether the text that is due is a test of the
+    /// search; else it is of the proof.
+    fn run_ahead(
+        &mut self,
+        progress: &Progress<'_>,
+        left: Option<u64>,
+        of_search: bool,
+    ) -> Result<(), OracleError> {
         let left = left.and_then(|left| usize::try_from(left).ok());
-        let most = self.several.min(left.unwrap_or(usize::MAX).max(1));
+        let most = if of_search {
+            self.of_search
+        } else {
+            self.several
+        };
+        let most = most.min(left.unwrap_or(usize::MAX).max(1));
+        let fits = |manner: Manner| match of_search {
+            true => manner.is_of_search(),
+            false => manner.is_fresh(),
+        };
         let (mut questions, mut texts) = (Vec::new(), Vec::new());
         let (mut continuation, mut text) = (progress.continuation(), Vec::new());
         while questions.len() < most
             && let Some(question) =
                 continuation.next(progress.texts(), |_| Outcome::Pass, &mut text)
-            && question.manner.is_fresh()
+            && fits(question.manner)
         {
             questions.push(question);
             texts.push(text.clone());
         }
         let kinds = questions.iter().map(|question| question.manner.kind());
         let candidates = texts.iter().map(Vec::as_slice).zip(kinds);
+        let candidates: Vec<_> = candidates.collect();
         let began = Instant::now();
-        let answers = self
-            .oracle
-            .ask_fresh_several(&candidates.collect::<Vec<_>>())?;
-        self.several = match began.elapsed() > LONGEST {
-            true => (answers.len() / 2).max(1),
-            false => (self.several * 2).min(MOST),
+        let answers = match of_search {
+            true => self.oracle.ask_several(&candidates)?,
+            false => self.oracle.ask_fresh_several(&candidates)?,
         };
+        match of_search {
+            true => self.adapt_search(candidates.len(), &answers),
+            false if began.elapsed() > LONGEST => self.several = (answers.len() / 2).max(1),
+            false => self.several = (self.several * 2).min(MOST),
+        }
         self.ahead = questions.into_iter().zip(answers).collect();
         Ok(())
+    }
+
+    /// Sets the number of tests in the next request of the search: twice `asked`, the number of
+    /// those in the last one, if all have passed; else as many as the last one has needed.
+    fn adapt_search(&mut self, asked: usize, answers: &[Answer]) {
+        let passed = answers.last();
+        let passed = passed.is_some_and(|answer| answer.outcome == Outcome::Pass);
+        self.of_search = match passed && answers.len() == asked {
+            true => (2 * asked).min(MOST_OF_SEARCH),
+            false => answers.len().max(1),
+        };
     }
 
     /// Removes and returns the answer to `question` (a text to run), if it is the next one that was
@@ -302,8 +350,12 @@ impl Answerer for SingleOracle<'_> {
             return Ok(None);
         };
         let mut answer = self.take(question);
-        if answer.is_none() && self.oracle.takes_several() && question.manner.is_of_proof() {
-            self.run_ahead(progress, left)?;
+        let of_search = question.manner.is_of_search();
+        if answer.is_none()
+            && self.oracle.takes_several()
+            && (of_search && self.of_search > 1 || question.manner.is_of_proof())
+        {
+            self.run_ahead(progress, left, of_search)?;
             answer = self.take(question);
         }
         if let Some(answer) = answer {
@@ -316,7 +368,11 @@ impl Answerer for SingleOracle<'_> {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };
-        manner.put(self.oracle, text).map(Some)
+        let (answer, hints) = manner.put(self.oracle, text)?;
+        if of_search {
+            self.adapt_search(1, std::slice::from_ref(&answer));
+        }
+        Ok(Some((answer, hints)))
     }
 
     fn limit_time(&mut self, learned: TimeLimit) {

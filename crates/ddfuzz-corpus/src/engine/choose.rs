@@ -208,6 +208,9 @@ struct Chooser<'a> {
     slowdown: u32,
     /// CPU time of the first run of each input, by its number.
     times: Vec<Duration>,
+    /// The set cover that was found last, and the limits of its search; `None` if features or times
+    /// have changed since.
+    last: Option<(Effort, Cover)>,
 }
 
 impl<'a> Chooser<'a> {
@@ -233,6 +236,7 @@ impl<'a> Chooser<'a> {
             seen: Features::default(),
             slowdown: 1,
             times,
+            last: None,
         };
         chooser.seen = chooser.universe();
         Ok(chooser)
@@ -254,7 +258,12 @@ impl<'a> Chooser<'a> {
     ) -> Result<(Cover, Features), CleanError> {
         loop {
             let universe = self.universe();
-            let cover = cover(self, &universe, covered, effort).map_err(CleanError::journal)?;
+            let known = self.last.take().filter(|(known, _)| known == effort);
+            let cover = match known {
+                Some((_, cover)) => cover,
+                None => cover(self, &universe, covered, effort).map_err(CleanError::journal)?,
+            };
+            self.last = Some((*effort, cover.clone()));
             let fresh: Vec<usize> = (cover.chosen.iter().copied())
                 .filter(|item| !self.reruns.contains_key(item))
                 .collect();
@@ -296,6 +305,12 @@ impl<'a> Chooser<'a> {
             let ever = again.ever();
             if !self.seen.has_all(&ever) {
                 self.seen = self.seen.or(&ever);
+            }
+            let before = (self.slowness(*item), self.reruns.contains_key(item));
+            let is_same = again.steady.as_slice() == first
+                && before == (Slowness::of(again.time / self.slowdown), false);
+            if !is_same {
+                self.last = None;
             }
             self.reruns.insert(*item, again);
         }
@@ -372,6 +387,7 @@ impl<'a> Chooser<'a> {
         }
         self.seen = self.seen.or(&new);
         self.once = self.once.or(&new);
+        self.last = None;
     }
 
     /// Finds other inputs for features of code that runs only once in a process. An input may have

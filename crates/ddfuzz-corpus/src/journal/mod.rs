@@ -83,7 +83,8 @@ impl Journal {
         if whole.is_none() {
             opened.replaced = opened.cut > 0;
             opened.cut = 0;
-            atomic::write(path, &first_record(identity))?;
+            // What a power cut takes of it is measured again.
+            atomic::write_unsynced(path, &first_record(identity))?;
         }
         let journal = Journal {
             file: Appender::open_after(path, whole.unwrap_or(u64::MAX))?,

@@ -402,11 +402,6 @@ impl ContentTable {
         &mut self.entries[number]
     }
 
-    /// Returns the entries of all contents, and drops the hash table.
-    pub(super) fn into_entries(self) -> Vec<Entry> {
-        self.entries
-    }
-
     fn home(&self, content: &ContentId) -> usize {
         let mut first = [0; 8];
         first.copy_from_slice(&content.blake3()[..8]);

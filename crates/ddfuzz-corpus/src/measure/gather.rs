@@ -1,7 +1,7 @@
 //! Reads and hashes all files of a corpus by several workers, and runs each new content once.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -117,7 +117,10 @@ impl Gathered {
             }
         })?;
         index.count_known();
-        let ran = run_unknown(settings, &index, &mut journal, progress)?;
+        let contents = index.table.entries();
+        let mut numbers: Vec<usize> = (0..contents.len()).collect();
+        numbers.sort_unstable_by_key(|number| contents[*number].content);
+        let ran = run_unknown(settings, &index, &numbers, &mut journal, progress)?;
         journal.sync()?;
         index.take(ran);
         let ContentIndex {
@@ -127,9 +130,9 @@ impl Gathered {
             progress,
             ..
         } = index;
-        let mut entries = table.into_entries();
-        entries.retain(|entry| entry.path().is_some() && entry.record().is_some());
-        entries.sort_unstable_by_key(|entry| entry.content);
+        let entries = numbers.into_iter().map(|number| table.entries()[number]);
+        let entries = entries.filter(|entry| entry.path().is_some() && entry.record().is_some());
+        let entries: Vec<_> = entries.collect();
         Ok(Contents {
             entries,
             journal,
@@ -148,22 +151,18 @@ impl Gathered {
 
 /// Runs the contents that have no record in the journal, and those that share a process with one of
 /// them; appends their records to `journal`, and returns where these are. Contents are divided
-/// among processes in order of size and hash, so that their features do not depend on the order of
-/// files in a directory. `progress` is called ten times a second.
+/// among processes in the order of `numbers`, that of size and hash, so that their features do not
+/// depend on the order of files in a directory. `progress` is called ten times a second.
 fn run_unknown(
     settings: &MeasureSettings<'_>,
     index: &ContentIndex,
+    numbers: &[usize],
     journal: &mut Journal,
     progress: &mut dyn FnMut(&MeasureProgress),
 ) -> Result<RunResults, MeasureError> {
     let entries = index.table.entries();
-    let mut numbers: Vec<usize> = (0..entries.len()).collect();
-    numbers.sort_unstable_by_key(|number| entries[*number].content);
     let is_unknown = |at: usize| entries[numbers[at]].record().is_none();
-    let inputs = UnknownContents {
-        index,
-        numbers: &numbers,
-    };
+    let inputs = UnknownContents { index, numbers };
     let now = Mutex::new(index.progress);
     let (mut ran, mut records, mut parts) = (RunResults::default(), Vec::new(), Vec::new());
     let order = RunOrder::of((0..numbers.len() as u32).collect(), &is_unknown);
@@ -250,9 +249,10 @@ impl Shared<'_> {
     ) -> Result<(), MeasureError> {
         while let Some(found) = worker.next_task() {
             let (mut contents, mut size) = (Vec::new(), 0);
+            let mut last = LastDirectory::default();
             for path in found {
                 let mut bytes = Vec::new();
-                match read(&path, self.settings.max_len, &mut bytes) {
+                match last.read(&path, self.settings.max_len, &mut bytes) {
                     Ok(()) => {
                         size += bytes.len();
                         contents.push((path, ContentId::of(&bytes), bytes));
@@ -312,14 +312,53 @@ pub enum NotRead {
     },
 }
 
+/// The directory of the file that was read last, held open, since most files that are read
+/// successively are in one directory.
+#[derive(Default)]
+struct LastDirectory {
+    path: PathBuf,
+    /// `None` if the directory could not be opened.
+    opened: Option<File>,
+}
+
+impl LastDirectory {
+    /// Reads a file as [`read()`] does.
+    fn read(&mut self, path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+            return read(path, limit, bytes);
+        };
+        if self.path != directory || self.opened.is_none() {
+            self.opened = File::open(directory).ok();
+            self.path = directory.to_owned();
+        }
+        let opened = self.opened.as_ref();
+        let open = || {
+            opened.map_or_else(
+                || regular::open(path),
+                |opened| regular::open_in(opened, name),
+            )
+        };
+        read_opened(open, limit, bytes)
+    }
+}
+
 /// Replaces `bytes` by the content of a file of at most `limit` bytes. A file whose length changes
 /// meanwhile is read again.
 ///
 /// # Errors
 /// When the file cannot be used as an input; the [`NotRead`] says why.
 pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
+    read_opened(|| regular::open(path), limit, bytes)
+}
+
+/// Reads a file, which `open` opens, as [`read()`] does.
+fn read_opened(
+    open: impl Fn() -> Result<(File, Metadata), Unread>,
+    limit: u64,
+    bytes: &mut Vec<u8>,
+) -> Result<(), NotRead> {
     for _ in 0..TRIES {
-        let (mut file, facts) = regular::open(path).map_err(|why| match why {
+        let (mut file, facts) = open().map_err(|why| match why {
             Unread::Missing => NotRead::Vanished,
             why => NotRead::Refused { size: 0, why },
         })?;

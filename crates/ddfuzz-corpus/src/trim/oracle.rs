@@ -185,6 +185,17 @@ enum Prefilter {
     Unusable,
 }
 
+/// What a run of the quick executor shows of a candidate.
+enum Verdict {
+    /// The run decides the candidate, and this is the answer.
+    Decided(Answer),
+    /// A run in a fresh process must decide.
+    Undecided,
+    /// The run did not end with the required exit status, or reported no coverage: how it ended
+    /// decides.
+    EndedOtherwise,
+}
+
 impl CoverageOracle {
     /// Starts the oracle for `target`. Until [`hold`](CoverageOracle::hold) sets the condition of a
     /// file, the condition is exit status 0 and no features.
@@ -404,20 +415,24 @@ impl CoverageOracle {
             return Ok(None);
         }
         let run = self.quick.run(candidate)?;
-        let counters = self.quick.coverage();
-        let answer = match (&self.prefilter, counters) {
-            (Prefilter::Coarse(prefiltered), Some(counters))
-                if run.ended == Ended::Exit(self.held.exit) =>
-            {
-                if prefiltered.are_in(counters) {
-                    return Ok(None);
-                }
-                Answer::of(Outcome::Pass)
-            }
-            (Prefilter::Whole, Some(counters)) if run.ended == Ended::Exit(self.held.exit) => {
-                self.held.judge(counters)
-            }
-            _ => self.judge(run.ended, candidate)?,
+        let verdict = self
+            .prefilter
+            .judge(&self.held, &run, self.quick.coverage());
+        self.quick_answer(candidate, &run, verdict)
+    }
+
+    /// Returns the outcome of `candidate` if its `run` by the quick executor, of which the prefilter
+    /// says `verdict`, decides it; else `None`.
+    fn quick_answer(
+        &mut self,
+        candidate: &[u8],
+        run: &Run,
+        verdict: Verdict,
+    ) -> Result<Option<Answer>, OracleError> {
+        let answer = match verdict {
+            Verdict::Undecided => return Ok(None),
+            Verdict::Decided(answer) => answer,
+            Verdict::EndedOtherwise => self.judge(run.ended, candidate)?,
         };
         // The crash classifier has a separate process, so its verdict does not depend on earlier
         // runs.
@@ -469,6 +484,20 @@ impl Prefilter {
             Freshness::Fresh => Prefilter::Whole,
         }
     }
+
+    /// Judges a run of the quick executor by the condition `held`, given the hit counters of the run
+    /// (`None` if it reported none).
+    fn judge(&self, held: &TrimCondition, run: &Run, counters: Option<&[u8]>) -> Verdict {
+        let counters = counters.filter(|_| run.ended == Ended::Exit(held.exit));
+        match (self, counters) {
+            (Prefilter::Coarse(features), Some(counters)) if features.are_in(counters) => {
+                Verdict::Undecided
+            }
+            (Prefilter::Coarse(_), Some(_)) => Verdict::Decided(Answer::of(Outcome::Pass)),
+            (Prefilter::Whole, Some(counters)) => Verdict::Decided(held.judge(counters)),
+            _ => Verdict::EndedOtherwise,
+        }
+    }
 }
 
 /// A run of the target, with its coverage hit counters if it reported them.
@@ -501,6 +530,54 @@ impl Oracle for CoverageOracle {
             cost: begin.elapsed(),
             ..answer
         })
+    }
+
+    /// Runs the candidates by one request of the quick executor; those that it does not reject are
+    /// then run in a fresh process, one after another.
+    fn ask_several(&mut self, candidates: &[(&[u8], Kind)]) -> Result<Vec<Answer>, OracleError> {
+        let begin = Instant::now();
+        let (Prefilter::Coarse(_), true) = (&self.prefilter, candidates.len() > 1) else {
+            let first = candidates.first();
+            let answer = first.map(|(candidate, kind)| self.ask(candidate, *kind));
+            return Ok(Vec::from_iter(answer.transpose()?));
+        };
+        let known = |text: &[u8]| self.known.rejects(text, &self.held);
+        let known: Vec<bool> = candidates.iter().map(|(text, _)| known(text)).collect();
+        let open = candidates.iter().zip(&known).filter(|(_, known)| !**known);
+        let open: Vec<&[u8]> = open.map(|((text, _), _)| *text).collect();
+        let runs = match open.is_empty() {
+            true => Vec::new(),
+            false => self.quick.run_some(&open)?,
+        };
+        let covered = self.quick.covered();
+        let verdicts = runs.iter().enumerate().map(|(number, run)| {
+            let counters = counters_of(covered, number);
+            (*run, self.prefilter.judge(&self.held, run, counters))
+        });
+        let verdicts: Vec<(Run, Verdict)> = verdicts.collect();
+        let (mut verdicts, mut answers) = (verdicts.into_iter(), Vec::<Answer>::new());
+        let passes = |answer: &Answer| answer.outcome == Outcome::Pass;
+        for ((candidate, _), known) in candidates.iter().zip(known) {
+            if !answers.last().is_none_or(passes) {
+                break;
+            }
+            self.spared += u64::from(known);
+            let verdict = match known {
+                true => None,
+                false => verdicts.next(),
+            };
+            answers.push(match verdict {
+                Some((run, verdict)) => match self.quick_answer(candidate, &run, verdict)? {
+                    Some(answer) => answer,
+                    None => self.decide(candidate)?,
+                },
+                None if known => Answer::of(Outcome::Pass),
+                None => break,
+            });
+        }
+        let cost = begin.elapsed() / u32::try_from(answers.len()).unwrap_or(1).max(1);
+        answers.iter_mut().for_each(|answer| answer.cost = cost);
+        Ok(answers)
     }
 
     fn ask_fresh(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {

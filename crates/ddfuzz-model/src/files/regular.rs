@@ -1,9 +1,13 @@
 //! Reads files of unknown origin: only regular files, and only up to a size limit.
 
+use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 
 /// Reason why a file was not opened or read: it is missing, not a regular file, or too large, or
 /// the system refused. The message does not name the path.
@@ -59,8 +63,25 @@ pub fn open(path: &Path) -> Result<(File, Metadata), Unread> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)
-        .map_err(|error| why(&error))?;
+        .open(path);
+    checked(file)
+}
+
+/// Opens the regular file `name` in an open `directory` like [`open()`]; with many files in one
+/// directory, that takes less time than to open each by its path.
+///
+/// # Errors
+/// As [`open()`].
+pub fn open_in(directory: &File, name: &OsStr) -> Result<(File, Metadata), Unread> {
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = openat(directory, name, flags, Mode::empty());
+    checked(file.map(File::from).map_err(io::Error::from))
+}
+
+/// Returns an opened file with its metadata; fails if it could not be opened, or is not a regular
+/// file.
+fn checked(file: io::Result<File>) -> Result<(File, Metadata), Unread> {
+    let file = file.map_err(|error| why(&error))?;
     let opened = file.metadata().map_err(|error| why(&error))?;
     match special(opened.file_type()) {
         Some(kind) => Err(Unread::NotAFile(kind)),
