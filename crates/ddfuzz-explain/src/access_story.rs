@@ -1,8 +1,8 @@
-//! The sentence about the bad access that AddressSanitizer reports. Pure.
+//! The sentences about a sanitizer's report, and about heap blocks that are freed or moved too early. Pure.
 
 use crate::failure::CHECKED_CLASS;
 use crate::named_places::{calls, function_at};
-use crate::report::{AccessRecord, Explanation};
+use crate::report::{AccessRecord, Explanation, FrameRecord};
 use crate::story::{base, plain};
 use ddfuzz_triage::short_function;
 
@@ -112,10 +112,71 @@ fn beside(it: &AccessRecord) -> String {
     }
 }
 
+/// Says in a sentence that the run does not fail if a certain call of `realloc` leaves its heap
+/// block where it is; `None` if no such call is known.
+pub(crate) fn moved_early(it: &Explanation) -> Option<String> {
+    (!it.moved_early.is_empty()).then(|| {
+        if it.access.is_some() {
+            return reported_free(it, "If the old block stays when it is moved by realloc in", &it.moved_early);
+        }
+        format!(
+            "Without the move of a block by realloc in {}, the run does not fail: a pointer to where it was \
+             is used later, or that memory is used again before it is set.{}",
+            calls(&it.moved_early),
+            used_late(it)
+        )
+    })
+}
+
+/// Writes a sentence about the call of `free` without which the run does not fail; `None` if no
+/// such call is known.
+pub(crate) fn freed_early(it: &Explanation) -> Option<String> {
+    (!it.freed_early.is_empty()).then(|| {
+        if it.access.is_some() {
+            return reported_free(it, "Without the free by", &it.freed_early);
+        }
+        format!(
+            "Without the free by {}{}, the run does not fail: what it frees is used later, or its memory is \
+             used again before it is set.{}",
+            calls(&it.freed_early),
+            match it.freed_together {
+                0 | 1 => String::new(),
+                2 => " and that before it".to_owned(),
+                more => format!(" and the {} before it", more - 1),
+            },
+            used_late(it)
+        )
+    })
+}
+
+/// Writes a sentence about the call that freed the heap block of a reported access, from its
+/// beginning and the places of the call: whether the run fails in another way without it.
+fn reported_free(it: &Explanation, beginning: &str, place: &[FrameRecord]) -> String {
+    let ends = match it.freed_together {
+        0 => "this access is not reported, and the run fails in another way".to_owned(),
+        1 => "the run does not fail".to_owned(),
+        2 => "and a call of free next to it, the run does not fail".to_owned(),
+        more => format!(
+            "and {} calls of free next to it, the run does not fail",
+            more - 1
+        ),
+    };
+    let comma = if it.freed_together > 1 { "" } else { "," };
+    format!("{beginning} {}{comma} {ends}.", calls(place))
+}
+
+/// Writes a sentence about a use of a heap block after it was freed or moved; empty if no use is
+/// seen.
+fn used_late(it: &Explanation) -> String {
+    match it.used_late.is_empty() {
+        true => String::new(),
+        false => format!(" It is used after that by {}.", calls(&it.used_late)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::FrameRecord;
 
     fn told(change: impl FnOnce(&mut AccessRecord)) -> String {
         let frame = |function: &str, line| FrameRecord {

@@ -215,6 +215,13 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found.extend(it.recursion.iter().flat_map(of_recursion));
     let overrun = it.overrun.iter().filter_map(|it| it.place.first());
     found.extend(overrun.map(|place| (place, "written into another variable".to_owned())));
+    found.extend(of_freed(it));
+    found
+}
+
+/// Returns the places that free or move a heap block too early, and use it after that, each with a note.
+fn of_freed(it: &Explanation) -> Vec<(&FrameRecord, String)> {
+    let mut found = Vec::new();
     let moved = it.moved_early.first().into_iter();
     let without = match (&it.access, it.freed_together) {
         (None, _) => "without this move of a block, the run does not fail",

@@ -110,16 +110,19 @@ fn reports(name: &str) -> bool {
     name.starts_with(REPORT) || name.starts_with(CHECK)
 }
 
-/// Returns true if a program, given as its ELF file, calls functions that report failed checks of
-/// UndefinedBehaviorSanitizer, or has them.
-pub(super) fn has_checks(image: &[u8]) -> bool {
+/// Returns whether a program, given as its ELF file, is compiled with AddressSanitizer, and whether it
+/// has checks of a sanitizer: of that, or of UndefinedBehaviorSanitizer.
+pub(super) fn of_sanitizers(image: &[u8]) -> [bool; 2] {
+    let has_asan = super::asan::is_in(image);
     let file = object::File::parse(image);
-    let names = file.iter().flat_map(|file| {
+    let mut names = file.iter().flat_map(|file| {
         let symbols = file.symbols().chain(file.dynamic_symbols());
         symbols.filter_map(|it| it.name_bytes().ok())
     });
-    let mut names = names;
-    names.any(|it| it.starts_with(CHECK.as_bytes()))
+    [
+        has_asan,
+        has_asan || names.any(|it| it.starts_with(CHECK.as_bytes())),
+    ]
 }
 
 fn decoded(code: &[u8], start: u64) -> Vec<Instruction> {

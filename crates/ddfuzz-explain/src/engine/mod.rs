@@ -341,12 +341,11 @@ impl Engine {
             why,
         })?;
         let image = std::fs::read(&program)?;
-        let has_asan = asan::is_in(&image);
-        let has_checks = has_asan || asan_checks::has_checks(&image);
-        let imports = library::Imports::of(&image, &info.prototypes, has_checks);
+        let [has_asan, has_checks] = asan_checks::of_sanitizers(&image);
         Ok(Engine {
             sides,
             output,
+            imports: library::Imports::of(&image, &info.prototypes, has_checks),
             info,
             entry: symbol_in(&program, "_start"),
             program,
@@ -379,7 +378,6 @@ impl Engine {
             input_files: Vec::new(),
             calls_getrandom: prepared::calls_getrandom(&image),
             panic: prepared::panic_function(&image),
-            imports,
             followed: HashMap::new(),
             recorded: HashMap::new(),
             whole: recorded::Whole::default(),

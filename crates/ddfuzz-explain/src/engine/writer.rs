@@ -302,10 +302,8 @@ impl Engine {
             }
         }
         let is_own_call = index > 0 && is_own(frames[index - 1].code);
-        let offset = match by_kernel {
-            true => self.input_offset(process, address),
-            false => None,
-        };
+        let offset = by_kernel.then(|| self.input_offset(process, address));
+        let offset = offset.flatten();
         let by = match (index, by_kernel) {
             (_, true) if offset.is_some() || self.reads_input(process) => By::Input,
             (_, true) => By::Kernel,
