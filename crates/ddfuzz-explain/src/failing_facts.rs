@@ -21,7 +21,7 @@ use crate::passing::SimilarInput;
 use crate::places::{frame_record, frame_records};
 use crate::report::{
     AccessRecord, CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord,
-    OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord,
+    OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord, UnsetRecord,
 };
 
 /// Text about a statement that has chosen an address: the value that made the run fail was later
@@ -41,6 +41,8 @@ const FACTS: Parts = (60, 8);
 const VALUES: Parts = (10, 8);
 /// Divisor of the remaining time: runs of mutants of the program may take this part of it.
 const MUTANTS: u32 = 2;
+/// Largest number of values that are tested because nothing has set their memory.
+const UNSET: usize = 2;
 /// Largest number of statements that the result lists because the failure depends on them.
 const DEPENDS: usize = 16;
 
@@ -246,6 +248,7 @@ fn add_crash_facts(
         return Ok(written);
     }
     let averts = |it: &Ending| ends_well(it, criterion, ending);
+    add_unset(result, engine, &history, (limit, &averts))?;
     let found = engine.switched(&failing.points, &history, limit, averts);
     let found = if_supported(found.map(Some))?.unwrap_or_default();
     let record = |it: &Switched| SwitchedRecord {
@@ -259,6 +262,43 @@ fn add_crash_facts(
         add_beyond(result, engine, failing, &history)?;
     }
     Ok(written)
+}
+
+/// Adds to a result the variable with a value of `history` that the failing run reads before
+/// anything sets it, if the run, which may take `limit`, does not fail with zero there: `averts`
+/// tells that from its end. Adds nothing if there is none.
+///
+/// # Errors
+/// When the runs cannot be made.
+fn add_unset(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    history: &History,
+    (limit, averts): (TimeLimit, impl Fn(&Ending) -> bool),
+) -> Result<(), EngineError> {
+    let origins = history.origin.iter();
+    let origins = origins.flat_map(|it| std::iter::once(it).chain(&it.earlier));
+    let unset = origins.filter_map(|it| it.unset.as_ref().map(|unset| (unset, it.read)));
+    for (unset, read) in unset.take(UNSET) {
+        let found = if_supported(engine.unset_variable(unset, limit))?;
+        let Some(found) = found.filter(|it| averts(&it.with_zeros)) else {
+            continue;
+        };
+        // That its memory is used again before it is set is told here.
+        if result.used_late.is_empty() {
+            result.freed_early.clear();
+            result.moved_early.clear();
+        }
+        result.unset = Some(UnsetRecord {
+            variable: found.name,
+            read: read.map(|pc| frame_record(engine, pc)),
+            is_local: found.is_local,
+            since: frame_records(engine, &unset.calls),
+            beside: frame_records(engine, &found.beside),
+        });
+        return Ok(());
+    }
+    Ok(())
 }
 
 /// Adds to a result the conditions that avert the failure when they are decided the other way. The
@@ -484,7 +524,7 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
     OriginRecord {
         written: frame_records(engine, &origin.written),
         read: origin.read.map(|pc| frame_record(engine, pc)),
-        unset: origin.is_unset,
+        unset: origin.unset.is_some(),
         in_both: false,
         copies: origin.is_copy,
         out_of_range: origin.is_out_of_range,

@@ -36,6 +36,9 @@ pub struct Explanation {
     /// A write of the failing run that begins in one variable and reaches into another, and without
     /// which the run does not fail so; null where none is known.
     pub overrun: Option<OverrunRecord>,
+    /// A variable that the failing run reads before anything sets it, and without whose chance value
+    /// it does not fail; null where none is known.
+    pub unset: Option<UnsetRecord>,
     /// The bad access that AddressSanitizer reports; null where it reports none.
     pub access: Option<AccessRecord>,
     /// The recursion by which the failing run overflows its stack; null where it does not, or where
@@ -365,6 +368,36 @@ pub struct OverrunRecord {
     /// Whether the passing run executes the statement and stays within the bounds of such a variable
     /// there; or, if that is not known, whether the failing run does so at another time.
     pub is_unusual: bool,
+}
+
+/// A variable that is read before anything sets it: no statement, no function of a library and no
+/// system call. If it is zero from the beginning of its life, the run does not fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnsetRecord {
+    /// Name of the variable, as C would write it.
+    pub variable: String,
+    /// The statement that reads it; null where that is not known.
+    pub read: Option<FrameRecord>,
+    /// Whether it belongs to a local variable, and not to a heap block.
+    pub is_local: bool,
+    /// The call that allocated the heap block, or the function whose local variable it is, and up
+    /// to three of the calls that led to it, innermost first.
+    pub since: Vec<FrameRecord>,
+    /// The last of the statements that set other fields of the same record, in the function that
+    /// does so first, and up to three of the calls that led to it, innermost first; empty where
+    /// there is none.
+    pub beside: Vec<FrameRecord>,
+}
+
+impl UnsetRecord {
+    /// Returns the place where the statement is missing that would set the variable: where other
+    /// fields are set or, if that is not known, where the variable's life begins.
+    pub fn place(&self) -> &[FrameRecord] {
+        match self.beside.is_empty() {
+            true => &self.since,
+            false => &self.beside,
+        }
+    }
 }
 
 /// A bad access that AddressSanitizer reports, and the object to which it belongs.

@@ -47,6 +47,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(recursion::text(it));
             lines.extend(overflow(it));
             lines.extend(overrun(it));
+            lines.extend(unset(it));
             lines.extend(freed_early(it));
             lines.extend(moved_early(it));
             lines.extend(how_it_failed(it));
@@ -60,6 +61,7 @@ pub fn text(it: &Explanation) -> String {
             let mut rest: Vec<String> = access(it).into_iter().chain(recursion::text(it)).collect();
             rest.extend(overflow(it));
             rest.extend(overrun(it));
+            rest.extend(unset(it));
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));
             rest.extend(how_it_failed(it));
@@ -465,6 +467,27 @@ fn overrun(it: &Explanation) -> Option<String> {
     let so = if found.is_averted { "" } else { " so" };
     Some(format!(
         "{place} {what}. With this undone, the run does not fail{so}."
+    ))
+}
+
+/// Writes a sentence about the variable that is read before anything sets it; `None` if none is
+/// known.
+fn unset(it: &Explanation) -> Option<String> {
+    let found = it.unset.as_ref()?;
+    let read = (found.read.as_ref()).map(|it| format!(" {}", shown_place(it)));
+    let begins = match found.is_local {
+        true => "the call of its function",
+        false => "its block was allocated",
+    };
+    let beside = match found.beside.is_empty() {
+        true => String::new(),
+        false => format!(" Other fields of it are set by {}.", calls(&found.beside)),
+    };
+    Some(format!(
+        "{} is read{}, and nothing has set it since {begins}: {}.{beside} With 0 there, the run does not fail (tested).",
+        found.variable,
+        read.unwrap_or_default(),
+        calls(&found.since),
     ))
 }
 
