@@ -7,11 +7,13 @@ use ddfuzz_exec::{Ended, RUST_PANIC};
 
 use crate::engine::anomalies::Oddity;
 use crate::engine::asan::Reported;
+use crate::engine::bounds::Overrun;
 use crate::engine::crashed::Odd;
 use crate::engine::critical::Critical;
 use crate::engine::evidence::Averting;
 use crate::engine::mutated::{MutantEnd, Mutated};
 use crate::engine::origin::{History, Origin};
+use crate::engine::outside::Instead;
 use crate::engine::overflow::{Allocated, Beyond, Overflow};
 use crate::engine::spectrum::OtherInputs;
 use crate::engine::switched::Switched;
@@ -21,7 +23,7 @@ use crate::passing::SimilarInput;
 use crate::places::{frame_record, frame_records};
 use crate::report::{
     AccessRecord, CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord,
-    OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord, UnsetRecord,
+    OverreadRecord, OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord, UnsetRecord,
 };
 
 /// Text about a statement that has chosen an address: the value that made the run fail was later
@@ -265,8 +267,8 @@ fn add_crash_facts(
 }
 
 /// Adds to a result the variable with a value of `history` that the failing run reads before
-/// anything sets it, if the run, which may take `limit`, does not fail with zero there: `averts`
-/// tells that from its end. Adds nothing if there is none.
+/// anything sets it, if the run, which may take `limit`, does not fail with another value there:
+/// `averts` tells that from its end. Adds nothing if there is none.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -280,8 +282,8 @@ fn add_unset(
     let origins = origins.flat_map(|it| std::iter::once(it).chain(&it.earlier));
     let unset = origins.filter_map(|it| it.unset.as_ref().map(|unset| (unset, it.read)));
     for (unset, read) in unset.take(UNSET) {
-        let found = if_supported(engine.unset_variable(unset, limit))?;
-        let Some(found) = found.filter(|it| averts(&it.with_zeros)) else {
+        let found = engine.unset_variable((unset, read), limit, &averts);
+        let Some(found) = if_supported(found)? else {
             continue;
         };
         // That its memory is used again before it is set is told here.
@@ -292,6 +294,7 @@ fn add_unset(
         result.unset = Some(UnsetRecord {
             variable: found.name,
             read: read.map(|pc| frame_record(engine, pc)),
+            instead: found.instead.to_owned(),
             is_local: found.is_local,
             since: frame_records(engine, &unset.calls),
             beside: frame_records(engine, &found.beside),
@@ -481,9 +484,10 @@ fn beyond_record(
 }
 
 /// Adds to a result a write of the failing run that reaches out of its variable into another, and
-/// without which the run does not fail, or fails in another way. Adds nothing if there is none, if
-/// the run was not recorded, or if it is already known to write past the end of a heap block. A run
-/// may take `limit`.
+/// without which the run does not fail, or fails in another way; and a read outside of an array, by
+/// which it fails. If the run is already known to access memory past the end of a heap block, adds
+/// only the read of a text without an end. Adds nothing if there is none, or if the run was not
+/// recorded. A run may take `limit`.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -492,30 +496,54 @@ pub fn add_overrun(
     engine: &mut Engine,
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
 ) -> Result<(), EngineError> {
-    if result.overflow.is_some() || result.access.is_some() || engine.is_raw {
+    let is_known = result.overflow.is_some() || result.access.is_some();
+    if engine.is_raw || result.access.as_ref().is_some_and(|it| it.is_of_freed()) {
         return Ok(());
     }
+    let Some(accesses) = if_supported(engine.accesses(failing))? else {
+        return Ok(());
+    };
     let averts = |it: &Ending| ends_well(it, criterion, &failing.ending);
     let fails = |it: &Ending| criterion.fails(it) || it.ended == Ended::Timeout;
-    let found = if_supported(engine.overrun(&failing.points, limit, (averts, fails)))?;
-    result.overrun = found.map(|it| {
-        let (has, beyond) = (&it.crossing.has, &it.crossing.beyond);
-        let from_start = it.written.start.wrapping_sub(has.start) as i64;
-        let element = it.crossing.element;
-        OverrunRecord {
-            place: frame_records(engine, &it.calls),
-            variable: it.crossing.object.clone(),
-            bytes: has.end - has.start,
-            element: it.is_element.then(|| from_start.div_euclid(element as i64)),
-            elements: (has.end - has.start) / element,
-            written: it.written.end - it.written.start,
-            beyond: beyond.end - beyond.start,
-            into: it.crossing.into.clone(),
-            is_averted: it.is_averted,
-            is_unusual: it.is_unusual,
-        }
+    if !is_known {
+        let found = if_supported(engine.overrun(&accesses, limit, (averts, fails)))?;
+        result.overrun = found.map(|it| overrun_record(engine, &it));
+    }
+    let is_written = result.overrun.as_ref().is_some_and(|it| it.is_averted);
+    let is_text = is_known || is_written || result.unset.is_some();
+    let found = if_supported(engine.overread(&accesses, limit, averts, is_text))?;
+    result.overread = found.map(|it| OverreadRecord {
+        access: overrun_record(engine, &it.read),
+        is_text: it.instead == Instead::Terminator,
+        filled: frame_records(engine, &it.filled),
+        instead: match it.instead {
+            Instead::Nearest => "the nearest element".to_owned(),
+            Instead::Zero | Instead::Terminator => "0".to_owned(),
+        },
     });
     Ok(())
+}
+
+/// Returns the record of an access that reaches out of its variable.
+fn overrun_record(engine: &Engine, it: &Overrun) -> OverrunRecord {
+    let (has, beyond) = (&it.crossing.has, &it.crossing.beyond);
+    let from_start = it.written.start.wrapping_sub(has.start) as i64;
+    let element = it.crossing.element;
+    let object = it.crossing.object.as_str();
+    let first = object.strip_prefix('*').filter(|_| it.is_element);
+    let variable = first.unwrap_or(object);
+    OverrunRecord {
+        place: frame_records(engine, &it.calls),
+        variable: variable.to_owned(),
+        bytes: has.end - has.start,
+        element: it.is_element.then(|| from_start.div_euclid(element as i64)),
+        elements: (has.end - has.start) / element,
+        written: it.written.end - it.written.start,
+        beyond: beyond.end - beyond.start,
+        into: it.crossing.into.clone(),
+        is_averted: it.is_averted,
+        is_unusual: it.is_unusual,
+    }
 }
 
 /// Returns the record of where a value came from: function, file and line of the addresses in

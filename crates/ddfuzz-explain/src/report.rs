@@ -1,7 +1,9 @@
 //! The result of an explanation, as JSON has it.
 
+mod outside;
 mod recursion;
 
+pub use outside::{OverreadRecord, OverrunRecord, UnsetRecord};
 pub use recursion::{CallValueRecord, ClosingRecord, RecursionRecord};
 
 use ddfuzz_delta::one_change;
@@ -36,6 +38,8 @@ pub struct Explanation {
     /// A write of the failing run that begins in one variable and reaches into another, and without
     /// which the run does not fail so; null where none is known.
     pub overrun: Option<OverrunRecord>,
+    /// A read of the failing run outside of an array, by which it fails; null where none is known.
+    pub overread: Option<OverreadRecord>,
     /// A variable that the failing run reads before anything sets it, and without whose chance value
     /// it does not fail; null where none is known.
     pub unset: Option<UnsetRecord>,
@@ -337,67 +341,6 @@ pub struct OverflowRecord {
     /// Whether the failing run no longer fails in the same way when the overwritten size field of
     /// the allocator keeps its value.
     pub is_averted: bool,
-}
-
-/// A write that begins in a variable, or whose address was computed from a variable's address, and
-/// that reaches into other variables.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct OverrunRecord {
-    /// The statement that writes, and up to three of the calls that led to it, innermost first.
-    pub place: Vec<FrameRecord>,
-    /// Name of the variable in which the write should have stayed, as C would write it.
-    pub variable: String,
-    /// Size in bytes of the variable in which the write should have stayed.
-    pub bytes: u64,
-    /// Number of the element, if the write is to an element that the variable, an array, does not
-    /// have. Null if the write begins in the variable.
-    pub element: Option<i64>,
-    /// Number of elements of the variable in which the write should have stayed; 1 if it is not an
-    /// array.
-    pub elements: u64,
-    /// Number of bytes that are written.
-    pub written: u64,
-    /// Number of written bytes outside of the variable in which the write should have stayed.
-    pub beyond: u64,
-    /// Names of the variables that have the bytes counted by `beyond`, three at most; empty if
-    /// there are none.
-    pub into: Vec<String>,
-    /// Whether the failing run does not fail when the bytes counted by `beyond` keep their values;
-    /// false if it then fails in another way.
-    pub is_averted: bool,
-    /// Whether the passing run executes the statement and stays within the bounds of such a variable
-    /// there; or, if that is not known, whether the failing run does so at another time.
-    pub is_unusual: bool,
-}
-
-/// A variable that is read before anything sets it: no statement, no function of a library and no
-/// system call. If it is zero from the beginning of its life, the run does not fail.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct UnsetRecord {
-    /// Name of the variable, as C would write it.
-    pub variable: String,
-    /// The statement that reads it; null where that is not known.
-    pub read: Option<FrameRecord>,
-    /// Whether it belongs to a local variable, and not to a heap block.
-    pub is_local: bool,
-    /// The call that allocated the heap block, or the function whose local variable it is, and up
-    /// to three of the calls that led to it, innermost first.
-    pub since: Vec<FrameRecord>,
-    /// The last of the statements that set other fields of the same record, in the function that
-    /// does so first, and up to three of the calls that led to it, innermost first; empty where
-    /// there is none.
-    pub beside: Vec<FrameRecord>,
-}
-
-impl UnsetRecord {
-    /// Returns the place where the statement is missing that would set the variable: where other
-    /// fields are set or, if that is not known, where the variable's life begins.
-    pub fn place(&self) -> &[FrameRecord] {
-        match self.beside.is_empty() {
-            true => &self.since,
-            false => &self.beside,
-        }
-    }
 }
 
 /// A bad access that AddressSanitizer reports, and the object to which it belongs.

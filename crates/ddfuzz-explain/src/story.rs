@@ -7,6 +7,7 @@ use crate::certainty::{certainty, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
+use crate::outside_story::{overread, overrun, unset};
 use crate::recursion;
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, SwitchedRecord, WriterRecord,
@@ -47,6 +48,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(recursion::text(it));
             lines.extend(overflow(it));
             lines.extend(overrun(it));
+            lines.extend(overread(it));
             lines.extend(unset(it));
             lines.extend(freed_early(it));
             lines.extend(moved_early(it));
@@ -61,6 +63,7 @@ pub fn text(it: &Explanation) -> String {
             let mut rest: Vec<String> = access(it).into_iter().chain(recursion::text(it)).collect();
             rest.extend(overflow(it));
             rest.extend(overrun(it));
+            rest.extend(overread(it));
             rest.extend(unset(it));
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));
@@ -442,52 +445,6 @@ fn overflow(it: &Explanation) -> Option<String> {
         if found.reads { "reads" } else { "writes" },
         found.bytes,
         calls(&found.allocated),
-    ))
-}
-
-/// Writes a sentence about the write that reaches out of its variable into another; `None` if none
-/// is known.
-fn overrun(it: &Explanation) -> Option<String> {
-    let found = it.overrun.as_ref()?;
-    let into = match found.into.as_slice() {
-        [] => "where no variable is".to_owned(),
-        names => format!("in {}", names.join(", ")),
-    };
-    let (variable, place) = (&found.variable, calls(&found.place));
-    let what = match found.element {
-        Some(element) => format!(
-            "writes to element {element} of {variable}, which has {}: that is {into}",
-            found.elements
-        ),
-        None => format!(
-            "writes {} bytes into {variable}, which has {}: the last {} are {into}",
-            found.written, found.bytes, found.beyond
-        ),
-    };
-    let so = if found.is_averted { "" } else { " so" };
-    Some(format!(
-        "{place} {what}. With this undone, the run does not fail{so}."
-    ))
-}
-
-/// Writes a sentence about the variable that is read before anything sets it; `None` if none is
-/// known.
-fn unset(it: &Explanation) -> Option<String> {
-    let found = it.unset.as_ref()?;
-    let read = (found.read.as_ref()).map(|it| format!(" {}", shown_place(it)));
-    let begins = match found.is_local {
-        true => "the call of its function",
-        false => "its block was allocated",
-    };
-    let beside = match found.beside.is_empty() {
-        true => String::new(),
-        false => format!(" Other fields of it are set by {}.", calls(&found.beside)),
-    };
-    Some(format!(
-        "{} is read{}, and nothing has set it since {begins}: {}.{beside} With 0 there, the run does not fail (tested).",
-        found.variable,
-        read.unwrap_or_default(),
-        calls(&found.since),
     ))
 }
 

@@ -36,6 +36,7 @@ pub mod origin;
 mod other_operands;
 mod other_order;
 mod out_of_range;
+pub(crate) mod outside;
 pub mod overflow;
 mod pointers;
 mod prepared;

@@ -4,14 +4,15 @@
 
 use ddfuzz_triage::memory::{Maps, Memory};
 
-use super::process::Stop;
+use super::instructions::Executed;
+use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
 use super::writer::Watched;
 use super::writer::watch;
 use super::{Ending, Engine, EngineError, Point, Side, if_supported};
 use crate::crossing::{is_record, parts_at};
-use crate::graph::{Graph, Origin, Place};
+use crate::graph::{Graph, Leaf, LeafKind, Object, Origin, Place, Target};
 
 /// Largest number of times that a run is stopped in the search for unset memory.
 const MOST_STOPS: usize = 20_000;
@@ -21,6 +22,8 @@ const RED_ZONE: u64 = 128;
 
 /// Value of each byte that is written to memory to see whether the memory is set later.
 const MARK: u8 = 0xa5;
+/// Largest size of an instruction, in bytes.
+const LONGEST: usize = 15;
 /// Number of watchpoints that the processor has.
 const WATCHPOINTS: usize = 4;
 /// Bit in the size of a heap block that was mapped on its own.
@@ -52,8 +55,8 @@ pub(crate) struct UnsetVariable {
     /// one of the function that does so first, and of the calls that led to it, innermost first;
     /// empty where there is none.
     pub beside: Vec<u64>,
-    /// How the run ends if the memory is zero from the beginning of its life.
-    pub with_zeros: Ending,
+    /// What is there from the beginning of its life in the run that does not fail.
+    pub instead: &'static str,
 }
 
 /// The event with which the life of some memory begins: the content that it had before means
@@ -203,16 +206,19 @@ impl Engine {
     }
 
     /// Returns what is known of the memory `unset`, which the failing run reads before anything has
-    /// set it. Runs are made in which it has other values from the beginning of its life: one in
-    /// which it must keep them up to the read, and one, which may take `limit`, in which it is
-    /// zero. `None` if no variable leads to the memory, or if it does not keep the values.
+    /// set it, by the instruction at the address `read`. Runs are made in which it has other values
+    /// from the beginning of its life: one in which it must keep them up to the read, and up to two,
+    /// which may take `limit`, in which it is zero, or what the passing run reads there. `averts`
+    /// tells from the end of these whether the run does not fail. `None` if both fail, if no
+    /// variable leads to the memory, or if it does not keep the values.
     ///
     /// # Errors
     /// When the runs cannot be made.
     pub(crate) fn unset_variable(
         &mut self,
-        unset: &Unset,
+        (unset, read): (&Unset, Option<u64>),
         limit: TimeLimit,
+        averts: impl Fn(&Ending) -> bool,
     ) -> Result<Option<UnsetVariable>, EngineError> {
         let Some(graph) = if_supported(self.kept_state(unset))? else {
             return Ok(None);
@@ -227,28 +233,116 @@ impl Engine {
         let Some(leaf) = leaf.filter(|_| is_described) else {
             return Ok(None);
         };
-        let name = graph.name_of(id, leaf, offset);
-        let fields = self.fields_beside(&graph, unset.memory);
-        let beside = if_supported(self.set_beside(unset, &fields).map(Some))?;
-        let Some((mut run, _)) = self.beginning(unset)? else {
-            return Ok(None);
-        };
-        self.changed_runs += 1;
-        let zeros = vec![0; unset.memory.1 as usize];
-        run.process.write(unset.memory.0, &zeros)?;
-        let _limit = run.process.limit(limit);
-        let with_zeros = loop {
-            self.check_time()?;
-            if let Next::Ended(ending) = self.resume(&mut run.process, Pace::Free)? {
-                break *ending;
+        let name = self.name_by_pointer(&graph, (id, offset), leaf);
+        let name = name.unwrap_or_else(|| graph.name_of(id, leaf, offset));
+        let zeros = Some(vec![0; unset.memory.1 as usize]);
+        let instead = match self
+            .with_value(unset, zeros, limit)?
+            .is_some_and(|it| averts(&it))
+        {
+            true => "0",
+            false => {
+                let value = if_supported(self.passing_value(unset, read))?;
+                match self
+                    .with_value(unset, value, limit)?
+                    .is_some_and(|it| averts(&it))
+                {
+                    true => "the value of the passing run",
+                    false => return Ok(None),
+                }
             }
         };
+        let fields = self.fields_beside(&graph, unset.memory);
+        let beside = if_supported(self.set_beside(unset, &fields).map(Some))?;
         Ok(Some(UnsetVariable {
             name,
             is_local: matches!(unset.begins, Begins::Call { .. }),
             beside: beside.unwrap_or_default(),
-            with_zeros,
+            instead,
         }))
+    }
+
+    /// Makes the failing run, which may take `limit`, with `value` in the memory `unset` from the
+    /// beginning of its life, and returns how it ends; `None` if there is no value, or if the run
+    /// does not come there.
+    fn with_value(
+        &mut self,
+        unset: &Unset,
+        value: Option<Vec<u8>>,
+        limit: TimeLimit,
+    ) -> Result<Option<Ending>, EngineError> {
+        let Some(value) = value else {
+            return Ok(None);
+        };
+        let Some((mut run, _)) = self.beginning(unset)? else {
+            return Ok(None);
+        };
+        self.changed_runs += 1;
+        run.process.write(unset.memory.0, &value)?;
+        let _limit = run.process.limit(limit);
+        loop {
+            self.check_time()?;
+            if let Next::Ended(ending) = self.resume(&mut run.process, Pace::Free)? {
+                return Ok(Some(*ending));
+            }
+        }
+    }
+
+    /// Returns what the instruction at the address `read` reads in the passing run when it is first
+    /// executed; `None` if it is not, or does not read as many bytes as the memory `unset` has.
+    fn passing_value(
+        &mut self,
+        unset: &Unset,
+        read: Option<u64>,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        let [passing, failing] = &self.sides;
+        let Some(read) = read.filter(|_| passing.1 != failing.1) else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Passing)?;
+        run.process.set_breakpoint(read)?;
+        let registers = loop {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) => break registers,
+                Next::Ended(_) => return Ok(None),
+                Next::Other(_) => {}
+            }
+        };
+        run.process.remove_breakpoints()?;
+        let code = run.process.bytes(read, LONGEST);
+        let executed = Executed::new(&code, by_number(&registers));
+        let memory = executed.and_then(|it| it.read());
+        let memory = memory.filter(|it| it.1 == unset.memory.1);
+        Ok(memory.map(|(at, size)| run.process.bytes(at, size as usize)))
+    }
+
+    /// Returns the name of the value `leaf` at a place in the state `graph`, by the pointer to the
+    /// innermost record around it that a variable of the innermost frame is, as `cell->next`;
+    /// `None` where there is none.
+    fn name_by_pointer(&self, graph: &Graph, (id, offset): Target, leaf: &Leaf) -> Option<String> {
+        let types = &self.info.types;
+        let object = &graph.objects[id];
+        let Place::Memory(start) = object.place else {
+            return None;
+        };
+        let parts = parts_at(types, (object.of, object.bytes.len() as u64), offset);
+        let record = parts.iter().rfind(|it| is_record(types, it))?;
+        let path = leaf.path.strip_prefix(&record.path)?.strip_prefix('.')?;
+        let frame = |it: &Object| match it.origin {
+            Origin::Local { frame, .. } => Some(frame),
+            _ => None,
+        };
+        let leads = |it: &&Object| {
+            let pointer = it.leaves.first().filter(|leaf| leaf.path.is_empty());
+            pointer.is_some_and(|leaf| {
+                leaf.kind == LeafKind::Pointer(record.of)
+                    && it.address(leaf) == start + record.range.start
+            })
+        };
+        let pointers = graph.objects.iter().filter(|it| frame(it).is_some());
+        let pointer = pointers.filter(leads).max_by_key(|it| frame(it))?;
+        Some(format!("{}->{path}", pointer.name))
     }
 
     /// Returns the failing run stopped where the life of the memory `unset` begins, without
