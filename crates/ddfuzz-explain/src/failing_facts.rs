@@ -13,7 +13,7 @@ use crate::engine::critical::Critical;
 use crate::engine::evidence::Averting;
 use crate::engine::mutated::{MutantEnd, Mutated};
 use crate::engine::origin::{History, Origin};
-use crate::engine::outside::Instead;
+use crate::engine::outside::{Instead, Overread};
 use crate::engine::overflow::{Allocated, Beyond, Overflow};
 use crate::engine::spectrum::OtherInputs;
 use crate::engine::switched::Switched;
@@ -496,14 +496,19 @@ pub fn add_overrun(
     engine: &mut Engine,
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
 ) -> Result<(), EngineError> {
-    let is_known = result.overflow.is_some() || result.access.is_some();
+    let is_known = result.overflow.is_some();
     if engine.is_raw || result.access.as_ref().is_some_and(|it| it.is_of_freed()) {
+        return Ok(());
+    }
+    let averts = |it: &Ending| ends_well(it, criterion, &failing.ending);
+    if result.access.is_some() {
+        let found = if_supported(engine.reported_text(failing, limit, averts))?;
+        result.overread = found.map(|it| overread_record(engine, &it));
         return Ok(());
     }
     let Some(accesses) = if_supported(engine.accesses(failing))? else {
         return Ok(());
     };
-    let averts = |it: &Ending| ends_well(it, criterion, &failing.ending);
     let fails = |it: &Ending| criterion.fails(it) || it.ended == Ended::Timeout;
     if !is_known {
         let found = if_supported(engine.overrun(&accesses, limit, (averts, fails)))?;
@@ -512,7 +517,13 @@ pub fn add_overrun(
     let is_written = result.overrun.as_ref().is_some_and(|it| it.is_averted);
     let is_text = is_known || is_written || result.unset.is_some();
     let found = if_supported(engine.overread(&accesses, limit, averts, is_text))?;
-    result.overread = found.map(|it| OverreadRecord {
+    result.overread = found.map(|it| overread_record(engine, &it));
+    Ok(())
+}
+
+/// Returns the record of a read outside of an array.
+fn overread_record(engine: &Engine, it: &Overread) -> OverreadRecord {
+    OverreadRecord {
         access: overrun_record(engine, &it.read),
         is_text: it.instead == Instead::Terminator,
         filled: frame_records(engine, &it.filled),
@@ -520,8 +531,7 @@ pub fn add_overrun(
             Instead::Nearest => "the nearest element".to_owned(),
             Instead::Zero | Instead::Terminator => "0".to_owned(),
         },
-    });
-    Ok(())
+    }
 }
 
 /// Returns the record of an access that reaches out of its variable.

@@ -123,6 +123,12 @@ pub(super) fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Fo
         match stay(graph, &engine.info.types, bound, &written)? {
             Stay::Inside => None,
             Stay::Crosses(mut crossing) => {
+                // What is read one after another is told by its last element.
+                let is_last = it.is_read && it.size > 1 && it.how == How::InTurn;
+                let written = match is_last {
+                    true => it.range.end - it.size..it.range.end,
+                    false => written,
+                };
                 // Not only the last element.
                 if it.how == How::InTurn && written.end == it.range.end {
                     crossing.beyond = crossing.has.end.max(it.first)..it.range.end;
@@ -373,7 +379,8 @@ impl Engine {
         let is_usual = starts_inside || others.into_iter().any(is_inside);
         let in_passing = if_supported(self.in_passing_run(whole, &found).map(Some))?.flatten();
         Ok(Overrun {
-            is_element: matches!(found.bound, Bound::Element { .. }),
+            is_element: matches!(found.bound, Bound::Element { .. })
+                || found.of.is_read && found.of.size > 1,
             written: found.written,
             calls: std::iter::once(found.of.pc).chain(own).collect(),
             is_averted: false,

@@ -93,6 +93,11 @@ impl Executed {
         matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
     }
 
+    /// Returns true if the instruction calls the function whose address it reads from memory.
+    pub(super) fn calls_by_memory(&self) -> bool {
+        self.is_call() && self.instruction.op0_kind() == OpKind::Memory
+    }
+
     /// Returns the address at which a conditional jump that went on at `next` would have gone on
     /// with the other decision.
     pub fn other_way(&self, next: u64) -> u64 {

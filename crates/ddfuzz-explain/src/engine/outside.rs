@@ -13,7 +13,8 @@ use super::recorded::{ALL_ARGUMENTS, Recorded};
 use super::run::{Next, Pace};
 use super::watchdog::TimeLimit;
 use super::writer::Watched;
-use super::{Ending, Engine, EngineError, Side, if_supported};
+use super::{Ending, Engine, EngineError, Point, Side, Trace, if_supported};
+use crate::crossing::Crossing;
 use crate::graph::Graph;
 
 /// Largest number of times that a run is stopped at one instruction.
@@ -58,6 +59,7 @@ impl Engine {
         let all = slice.order.iter().map(|it| it.at).chain(last);
         let reads = all.map(|at| &executed[at]).filter(|it| {
             let is_read = it.texts != 0 || !it.is_library_call() && it.read().is_some();
+            let is_read = is_read || it.calls_by_memory();
             is_read && !it.is_pop()
         });
         let pcs: HashSet<u64> = reads.map(Executed::pc).collect();
@@ -66,7 +68,7 @@ impl Engine {
 
     /// Finds a read among `accesses` of the failing run, outside of the array to which its address
     /// belongs, without which the run does not fail (`averts` tells this from the end of a run): a
-    /// text without a terminating zero, or an access by an instruction that stays inside at other
+    /// text without a terminating zero, or an element. The instruction must stay inside at other
     /// times. With `is_text`, only texts are looked for. `None` if there is no such read. A changed
     /// run may take `limit`.
     ///
@@ -80,15 +82,12 @@ impl Engine {
         is_text: bool,
     ) -> Result<Option<Overread>, EngineError> {
         let Accesses { whole, graph, all } = accesses;
-        let mut tried = HashSet::new();
-        for it in all.iter().filter(|it| it.is_read) {
-            if tried.len() >= TRIED || self.facts_until.is_over() {
+        let mut tried = 0;
+        for it in self.doubtful_reads(accesses) {
+            if tried >= TRIED || self.facts_until.is_over() {
                 break;
             }
-            if tried.contains(&it.pc) || crossed(graph, self, it).is_none() {
-                continue;
-            }
-            tried.insert(it.pc);
+            tried += 1;
             let Some((found, before)) = if_supported(self.read_before(whole, it))? else {
                 continue;
             };
@@ -105,15 +104,15 @@ impl Engine {
                 if !averts(&ending) {
                     continue;
                 }
-                let at = at_of(&found);
+                let point = whole.passed(at_of(&found)).map(|it| whole.points[it].1);
                 let end = found.crossing.has.end;
                 let read = self.told(whole, graph, all, found)?;
-                if !is_unterminated && !read.is_unusual {
+                if !read.is_unusual {
                     break;
                 }
-                let filled = match is_unterminated {
-                    true => self.last_writer(whole, at, end - 1)?,
-                    false => Vec::new(),
+                let filled = match point.filter(|_| is_unterminated) {
+                    Some(point) => self.last_writer(point, end - 1)?,
+                    None => Vec::new(),
                 };
                 return Ok(Some(Overread {
                     read,
@@ -125,17 +124,92 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns the addresses of the statement that wrote the byte at `address` last before the
-    /// recorded instruction `at`, and of the calls that led to it; empty if none is known.
-    fn last_writer(
+    /// Finds out whether the read that AddressSanitizer reports at the end of the failing run `failing`
+    /// is one of a text without a terminating zero: with a zero at the end of the object, in a run
+    /// which may take `limit`, the run does not fail, as `averts` tells by its end. `None` if it is
+    /// not, or if that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn reported_text(
         &mut self,
-        whole: &Recorded,
-        at: usize,
-        address: u64,
-    ) -> Result<Vec<u64>, EngineError> {
-        let Some(point) = whole.passed(at).map(|it| whole.points[it].1) else {
-            return Ok(Vec::new());
+        failing: &Trace,
+        limit: TimeLimit,
+        averts: impl Fn(&Ending) -> bool,
+    ) -> Result<Option<Overread>, EngineError> {
+        let reported = self.reported.clone().filter(|it| !it.is_write);
+        let Some((reported, last)) = reported.zip(failing.points.last()) else {
+            return Ok(None);
         };
+        // It is the first byte of the access, or the first behind the object.
+        let at = reported.address;
+        let object = reported.object.map(|it| it.range);
+        let Some(has) = object.filter(|it| (it.start..=it.end).contains(&at)) else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, *last)?;
+        let graph = self.capture(&mut run)?.graph;
+        let bytes = run.process.bytes(has.start, (has.end - has.start) as usize);
+        let begins = bytes.iter().rposition(|it| *it == 0);
+        let first = has.start + begins.map_or(0, |it| it as u64 + 1);
+        let is_text = first < has.end && (at == has.end || at >= first);
+        let Some((id, 0)) = graph.containing(has.start).filter(|_| is_text) else {
+            return Ok(None);
+        };
+        self.changed_runs += 1;
+        run.process.write(has.end - 1, &[0])?;
+        let _limit = run.process.limit(limit);
+        let ending = loop {
+            self.check_time()?;
+            if let Next::Ended(ending) = self.resume(&mut run.process, Pace::Free)? {
+                break *ending;
+            }
+        };
+        if !averts(&ending) {
+            return Ok(None);
+        }
+        let written = first..first.saturating_add(reported.size).max(has.end + 1);
+        let read = Overrun {
+            crossing: Crossing {
+                object: graph.name(id, ""),
+                element: 1,
+                beyond: has.end..written.end,
+                into: Vec::new(),
+                reached: has.end,
+                has: has.clone(),
+            },
+            written,
+            is_element: false,
+            calls: self.failing_calls(&failing.ending),
+            is_averted: true,
+            is_unusual: true,
+        };
+        Ok(Some(Overread {
+            read,
+            instead: Instead::Terminator,
+            filled: self.last_writer(*last, has.end - 1)?,
+        }))
+    }
+
+    /// Returns the last of the reads of each instruction among `accesses` that may have left its
+    /// variable, as the state at the end of the run tells, in the order of time.
+    fn doubtful_reads<'a>(&self, accesses: &'a Accesses) -> Vec<&'a Written> {
+        let mut known = HashSet::new();
+        let reads = accesses.all.iter().rev().filter(|it| it.is_read);
+        let reads = reads.filter(|it| {
+            !known.contains(&it.pc)
+                && crossed(&accesses.graph, self, it).is_some()
+                && known.insert(it.pc)
+        });
+        let mut found: Vec<&Written> = reads.collect();
+        found.reverse();
+        found
+    }
+
+    /// Returns the addresses of the statement that wrote the byte at `address` last before the point
+    /// `point` of the failing run, and of the calls that led to it; empty if none is known.
+    fn last_writer(&mut self, point: Point, address: u64) -> Result<Vec<u64>, EngineError> {
         let watched = Watched {
             address,
             size: 1,
@@ -181,9 +255,14 @@ impl Engine {
                     let read = read.map(|(at, size)| at..at.saturating_add(size));
                     let read = read.filter(|it| it.start < beyond.end && beyond.start < it.end);
                     if instead == Instead::Terminator && is_first {
-                        run.process.write(has.end - 1, &[0])?;
-                        run.process.remove_breakpoint(found.of.pc)?;
-                        continue;
+                        let size = has.end - found.of.first;
+                        if !run
+                            .process
+                            .bytes(found.of.first, size as usize)
+                            .contains(&0)
+                        {
+                            run.process.write(has.end - 1, &[0])?;
+                        }
                     }
                     let Some(read) = read.filter(|_| instead != Instead::Terminator) else {
                         run.process.step_over_here()?;

@@ -306,7 +306,7 @@ impl Following<'_> {
     /// uses is known; of the call of a library's function, the texts that it reads.
     fn load(&mut self, at: usize) {
         let executed = &self.recorded.executed[at];
-        if executed.is_library_call() {
+        if executed.is_library_call() && !executed.calls_by_memory() {
             for (bit, number) in ALL_ARGUMENTS.iter().enumerate() {
                 let value = executed.registers[*number];
                 if executed.texts & 1 << bit != 0 {
@@ -321,7 +321,8 @@ impl Following<'_> {
             }
             return;
         }
-        let Some((address, size)) = executed.read().filter(|_| !executed.is_call()) else {
+        let is_direct = executed.is_call() && !executed.calls_by_memory();
+        let Some((address, size)) = executed.read().filter(|_| !is_direct) else {
             return;
         };
         if let Some((pointer, _)) = self.operand(executed).filter(|it| it.1 == address) {
