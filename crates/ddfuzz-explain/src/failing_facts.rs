@@ -45,6 +45,8 @@ const VALUES: Parts = (10, 8);
 const MUTANTS: u32 = 2;
 /// Largest number of values that are tested because nothing has set their memory.
 const UNSET: usize = 2;
+/// Largest number of values that are tested because their memory may have been used before.
+const REUSED: usize = 4;
 /// Largest number of statements that the result lists because the failure depends on them.
 const DEPENDS: usize = 16;
 
@@ -267,7 +269,7 @@ fn add_crash_facts(
 }
 
 /// Adds to a result the variable with a value of `history` that the failing run reads before
-/// anything sets it, if the run, which may take `limit`, does not fail with another value there:
+/// anything sets it, be it in this use of its record, if the run, which may take `limit`, does not fail with another value there:
 /// `averts` tells that from its end. Adds nothing if there is none.
 ///
 /// # Errors
@@ -296,10 +298,29 @@ fn add_unset(
             read: read.map(|pc| frame_record(engine, pc)),
             instead: found.instead.to_owned(),
             is_local: found.is_local,
+            is_reused: false,
             since: frame_records(engine, &unset.calls),
             beside: frame_records(engine, &found.beside),
         });
         return Ok(());
+    }
+    let origins = history.origin.iter();
+    let origins = origins.flat_map(|it| std::iter::once(it).chain(&it.earlier));
+    for it in origins.filter(|it| it.memory.is_some()).take(REUSED) {
+        let Some(memory) = it.memory else { continue };
+        let found = engine.reused_variable(memory, limit, &averts);
+        if let Some(found) = if_supported(found)? {
+            result.unset = Some(UnsetRecord {
+                variable: found.name,
+                read: it.read.map(|pc| frame_record(engine, pc)),
+                instead: "0".to_owned(),
+                is_local: false,
+                is_reused: true,
+                since: frame_records(engine, &it.written),
+                beside: frame_records(engine, &found.beside),
+            });
+            return Ok(());
+        }
     }
     Ok(())
 }

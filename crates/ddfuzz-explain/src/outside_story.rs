@@ -67,6 +67,16 @@ pub(crate) fn unset(it: &Explanation) -> Option<String> {
         true => "the call of its function",
         false => "its block was allocated",
     };
+    if found.is_reused {
+        return Some(format!(
+            "{}{} has its value from {}. Since then {} has set other fields of the same record anew, and \
+             not this one. With 0 there from then on, the run does not fail (tested).",
+            found.variable,
+            read.map_or_else(String::new, |it| format!(", read{it},")),
+            calls(&found.since),
+            calls(&found.beside),
+        ));
+    }
     let beside = match found.beside.is_empty() {
         true => String::new(),
         false => format!(" Other fields of it are set by {}.", calls(&found.beside)),

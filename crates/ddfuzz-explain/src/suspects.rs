@@ -213,6 +213,9 @@ impl Suspects {
     fn add_unset(&mut self, it: &UnsetRecord) {
         let variable = &it.variable;
         let why = match (it.beside.is_empty(), it.is_local) {
+            (false, _) if it.is_reused => {
+                format!("sets other fields anew, and leaves {variable} as it was")
+            }
             (false, _) => format!("sets other fields, and leaves {variable} unset"),
             (true, true) => format!("leaves {variable} unset, which is read"),
             (true, false) => format!("allocates {variable}, which is read before it is set"),

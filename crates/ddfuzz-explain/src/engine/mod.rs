@@ -46,6 +46,7 @@ pub(crate) mod recursion;
 pub mod register_writer;
 mod registers;
 pub mod returned;
+mod reused;
 pub mod run;
 mod same_type;
 pub mod slices;

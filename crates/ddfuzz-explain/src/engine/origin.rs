@@ -55,6 +55,9 @@ pub struct Origin {
     /// The memory from which the value was read, if nothing has set it: `written` then has the
     /// call that allocated the block, or the call of the function whose local variable it is.
     pub unset: Option<Unset>,
+    /// The memory from which the value was read (address and size), with the last point of the failing
+    /// run before the read; `None` if it was not in memory, or if nothing has set it.
+    pub(crate) memory: Option<((u64, u64), Point)>,
     /// Whether the statement that wrote the value only copied it from memory.
     pub is_copy: bool,
     /// Whether the statement has computed a number below zero from numbers that are not below zero,
@@ -433,7 +436,10 @@ impl Engine {
             });
         } else if let Some(write) = self.last_write_before(recorded, at, address, size)? {
             back = self.made_of(points, &write)?;
-            back.origin = Some(write.origin(read));
+            back.origin = Some(Origin {
+                memory: point.map(|point| ((address, size), point)),
+                ..write.origin(read)
+            });
         }
         back.is_unwritten = back.origin.is_none();
         back.selected_by.extend(selected_by);

@@ -320,7 +320,12 @@ impl Engine {
     /// Returns the name of the value `leaf` at a place in the state `graph`, by the pointer to the
     /// innermost record around it that a variable of the innermost frame is, as `cell->next`;
     /// `None` where there is none.
-    fn name_by_pointer(&self, graph: &Graph, (id, offset): Target, leaf: &Leaf) -> Option<String> {
+    pub(super) fn name_by_pointer(
+        &self,
+        graph: &Graph,
+        (id, offset): Target,
+        leaf: &Leaf,
+    ) -> Option<String> {
         let types = &self.info.types;
         let object = &graph.objects[id];
         let Place::Memory(start) = object.place else {
@@ -377,7 +382,7 @@ impl Engine {
 
     /// Returns the fields of the innermost record around `memory` in the state `graph` that are
     /// nearest to it, each as address and size of what a watchpoint can watch of it.
-    fn fields_beside(&self, graph: &Graph, memory: (u64, u64)) -> Vec<(u64, u64)> {
+    pub(super) fn fields_beside(&self, graph: &Graph, memory: (u64, u64)) -> Vec<(u64, u64)> {
         let types = &self.info.types;
         let Some((id, offset)) = graph.containing(memory.0) else {
             return Vec::new();

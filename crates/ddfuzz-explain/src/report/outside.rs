@@ -67,8 +67,12 @@ pub struct UnsetRecord {
     pub instead: String,
     /// Whether it belongs to a local variable, and not to a heap block.
     pub is_local: bool,
-    /// The call that allocated the heap block, or the function whose local variable it is, and up
-    /// to three of the calls that led to it, innermost first.
+    /// Whether it was set, but only before the last time that a function has set the other fields of
+    /// its record anew, as where an element of a pool is used again.
+    pub is_reused: bool,
+    /// The call that allocated the heap block, the function whose local variable it is or, of a
+    /// record that is used again, the statement that has set it last; and up to three of the calls
+    /// that led to it, innermost first.
     pub since: Vec<FrameRecord>,
     /// The last of the statements that set other fields of the same record, in the function that
     /// does so first, and up to three of the calls that led to it, innermost first; empty where
