@@ -4,9 +4,16 @@
 use crate::named_places::{calls, shown_place};
 use crate::report::{Explanation, OverrunRecord};
 
+/// Writes a sentence each about a write and a read outside of a variable, and about a variable that
+/// is read before anything sets it, as far as they are known.
+pub(crate) fn outside(it: &Explanation) -> impl Iterator<Item = String> {
+    let all = [overrun(it), overread(it), unset(it)];
+    all.into_iter().flatten()
+}
+
 /// Writes a sentence about the write that reaches out of its variable into another; `None` if none
 /// is known.
-pub(crate) fn overrun(it: &Explanation) -> Option<String> {
+fn overrun(it: &Explanation) -> Option<String> {
     let found = it.overrun.as_ref()?;
     let what = crossing(found, ["writes to", "writes", "into"]);
     let so = if found.is_averted { "" } else { " so" };
@@ -37,7 +44,7 @@ fn crossing(found: &OverrunRecord, words: [&str; 3]) -> String {
 }
 
 /// Writes a sentence about the read outside of an array; `None` if none is known.
-pub(crate) fn overread(it: &Explanation) -> Option<String> {
+fn overread(it: &Explanation) -> Option<String> {
     let found = it.overread.as_ref()?;
     let instead = &found.instead;
     if !found.is_text {
@@ -60,7 +67,7 @@ pub(crate) fn overread(it: &Explanation) -> Option<String> {
 
 /// Writes a sentence about the variable that is read before anything sets it; `None` if none is
 /// known.
-pub(crate) fn unset(it: &Explanation) -> Option<String> {
+fn unset(it: &Explanation) -> Option<String> {
     let found = it.unset.as_ref()?;
     let read = (found.read.as_ref()).map(|it| format!(" {}", shown_place(it)));
     let begins = match found.is_local {

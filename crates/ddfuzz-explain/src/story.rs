@@ -7,7 +7,7 @@ use crate::certainty::{certainty, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
-use crate::outside_story::{overread, overrun, unset};
+use crate::outside_story::outside;
 use crate::recursion;
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, SwitchedRecord, WriterRecord,
@@ -47,9 +47,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(access(it));
             lines.extend(recursion::text(it));
             lines.extend(overflow(it));
-            lines.extend(overrun(it));
-            lines.extend(overread(it));
-            lines.extend(unset(it));
+            lines.extend(outside(it));
             lines.extend(freed_early(it));
             lines.extend(moved_early(it));
             lines.extend(how_it_failed(it));
@@ -62,9 +60,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(slice(it));
             let mut rest: Vec<String> = access(it).into_iter().chain(recursion::text(it)).collect();
             rest.extend(overflow(it));
-            rest.extend(overrun(it));
-            rest.extend(overread(it));
-            rest.extend(unset(it));
+            rest.extend(outside(it));
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));
             rest.extend(how_it_failed(it));

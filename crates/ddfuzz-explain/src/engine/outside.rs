@@ -10,7 +10,7 @@ use super::instructions::Executed;
 use super::pointers::{How, Written};
 use super::process::by_number;
 use super::recorded::{ALL_ARGUMENTS, Recorded};
-use super::run::{Next, Pace};
+use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
 use super::writer::Watched;
 use super::{Ending, Engine, EngineError, Point, Side, Trace, if_supported};
@@ -230,61 +230,29 @@ impl Engine {
     ) -> Result<Ending, EngineError> {
         self.changed_runs += 1;
         let executed = &whole.executed[found.of.at];
-        let (has, beyond) = (&found.crossing.has, &found.crossing.beyond);
         let mut run = self.start(Side::Failing)?;
         run.process.set_breakpoint(found.of.pc)?;
         let _limit = run.process.limit(limit.times(STOPPED));
         let mut stops = 0;
         loop {
             self.check_time()?;
-            match self.resume(&mut run.process, Pace::Free)? {
+            let registers = match self.resume(&mut run.process, Pace::Free)? {
                 Next::Ended(ending) => return Ok(*ending),
                 Next::Other(_) => continue,
-                Next::Breakpoint(registers) => {
-                    let now = Executed::again(executed.instruction, by_number(&registers));
-                    stops += 1;
-                    let read = match found.of.how {
-                        How::Text => {
-                            let mut arguments = ALL_ARGUMENTS.iter();
-                            let is_it = |it: &usize| now.registers[*it] == found.of.first;
-                            arguments.any(is_it).then_some((found.of.first, 1))
-                        }
-                        _ => now.read(),
-                    };
-                    let is_first = read.is_some_and(|it| it.0 == found.of.first);
-                    let read = read.map(|(at, size)| at..at.saturating_add(size));
-                    let read = read.filter(|it| it.start < beyond.end && beyond.start < it.end);
-                    if instead == Instead::Terminator && is_first {
-                        let size = has.end - found.of.first;
-                        if !run
-                            .process
-                            .bytes(found.of.first, size as usize)
-                            .contains(&0)
-                        {
-                            run.process.write(has.end - 1, &[0])?;
-                        }
-                    }
-                    let Some(read) = read.filter(|_| instead != Instead::Terminator) else {
-                        run.process.step_over_here()?;
-                        if stops >= MOST_STOPS {
-                            run.process.remove_breakpoint(found.of.pc)?;
-                        }
-                        continue;
-                    };
-                    let size = (read.end - read.start) as usize;
-                    let nearest = match read.start < has.start {
-                        true => has.start,
-                        false => has.end.saturating_sub(read.end - read.start),
-                    };
-                    let other = match instead {
-                        Instead::Nearest => run.process.bytes(nearest, size),
-                        _ => vec![0; size],
-                    };
-                    let before = run.process.bytes(read.start, size);
-                    run.process.write(read.start, &other)?;
-                    run.process.step_over_here()?;
-                    run.process.write(read.start, &before)?;
-                }
+                Next::Breakpoint(registers) => registers,
+            };
+            let now = Executed::again(executed.instruction, by_number(&registers));
+            let changed = change(&mut run, &now, (found, instead));
+            if let Some((at, _, other)) = &changed {
+                run.process.write(*at, other)?;
+            }
+            run.process.step_over_here()?;
+            if let Some((at, before, _)) = changed.filter(|_| instead != Instead::Terminator) {
+                run.process.write(at, &before)?;
+            }
+            stops += 1;
+            if stops >= MOST_STOPS {
+                run.process.remove_breakpoint(found.of.pc)?;
             }
         }
     }
@@ -305,6 +273,44 @@ impl Engine {
         let graph = self.capture(&mut run)?.graph;
         Ok(crossed(&graph, self, it).map(|found| (found, graph)))
     }
+}
+
+/// Returns what has to be changed, for a test of the read `found` with `instead`, before a stopped run
+/// executes `now`: address, and the bytes there before and with the change; `None` if nothing has.
+fn change(
+    run: &mut Run,
+    now: &Executed,
+    (found, instead): (&Found, Instead),
+) -> Option<(u64, Vec<u8>, Vec<u8>)> {
+    let Crossing { has, beyond, .. } = &found.crossing;
+    let first = found.of.first;
+    if instead == Instead::Terminator {
+        let mut arguments = ALL_ARGUMENTS.iter();
+        let is_it = match found.of.how {
+            How::Text => arguments.any(|it| now.registers[*it] == first),
+            _ => now.read().is_some_and(|it| it.0 == first),
+        };
+        let text = run.process.bytes(first, (has.end - first) as usize);
+        let is_full = is_it && !text.contains(&0);
+        return is_full.then(|| (has.end - 1, vec![text[text.len() - 1]], vec![0]));
+    }
+    let (at, size) = now.read()?;
+    let is_beyond = at < beyond.end && beyond.start < at.saturating_add(size);
+    if !is_beyond {
+        return None;
+    }
+    // The same part of the first element, or of the last one.
+    let element = found.crossing.element;
+    let part = (at.wrapping_sub(has.start) as i64).rem_euclid(element as i64) as u64;
+    let nearest = match at < has.start {
+        true => has.start,
+        false => has.end - element,
+    };
+    let other = match instead {
+        Instead::Nearest => run.process.bytes(nearest + part, size as usize),
+        _ => vec![0; size as usize],
+    };
+    Some((at, run.process.bytes(at, size as usize), other))
 }
 
 /// Returns the index in the recording of the access that has left its variable.

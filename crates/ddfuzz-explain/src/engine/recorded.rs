@@ -252,6 +252,18 @@ fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
 }
 
+/// Returns the arguments that the called function reads as texts, as bits.
+fn texts_read(texts: Texts, call: &Executed, run: &mut Run) -> u8 {
+    match texts {
+        Texts::Of(arguments) => arguments,
+        Texts::Format(at) => {
+            let format = run.process.bytes(call.registers[ALL_ARGUMENTS[at]], NEAR);
+            let end = format.iter().position(|it| *it == 0).unwrap_or(0);
+            texts_of_format(&format[..end], at + 1)
+        }
+    }
+}
+
 /// Returns the little-endian number in `bytes`; `None` for more than eight bytes.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut all = [0; 8];
@@ -458,14 +470,7 @@ impl Engine {
                 .called(last, now.rip, &mut run.process, self.bias);
             last.library = Some(called.call);
             last.parameters = called.parameters;
-            last.texts = match called.texts {
-                Texts::Of(arguments) => arguments,
-                Texts::Format(at) => {
-                    let format = run.process.bytes(last.registers[ALL_ARGUMENTS[at]], NEAR);
-                    let end = format.iter().position(|it| *it == 0).unwrap_or(0);
-                    texts_of_format(&format[..end], at + 1)
-                }
-            };
+            last.texts = texts_read(called.texts, last, run);
         }
         let Some(back) = run.process.word(now.rsp).filter(|it| self.is_own_code(*it)) else {
             return Err(EngineError::Unsupported(super::Unsupported::Unsteady));

@@ -144,19 +144,19 @@ impl Engine {
             let Some(calls) = writer.map(|it| it.calls).filter(|it| !it.is_empty()) else {
                 continue;
             };
-            let last = after.last_mut().filter(|it| {
-                it.calls[1..] == calls[1..] && self.function(it.calls[0]) == self.function(calls[0])
-            });
-            match last {
+            let set = Set {
+                calls,
+                fields: slots & all,
+                nth,
+            };
+            match after.last_mut().filter(|it| self.is_one_call(it, &set)) {
                 Some(last) => {
-                    last.fields |= slots & all;
-                    (last.calls, last.nth) = (calls, nth);
+                    *last = Set {
+                        fields: last.fields | set.fields,
+                        ..set
+                    }
                 }
-                None => after.push(Set {
-                    calls,
-                    fields: slots & all,
-                    nth,
-                }),
+                None => after.push(set),
             }
         }
         let is_whole = |it: &Set| it.fields == all;
@@ -170,6 +170,12 @@ impl Engine {
         });
         // What is not reached says nothing.
         Ok(found.filter(|_| left == 0))
+    }
+
+    /// Returns true if two writes were made by the same function, called from the same place.
+    fn is_one_call(&self, one: &Set, other: &Set) -> bool {
+        let function = |it: &Set| self.function(it.calls[0]);
+        one.calls[1..] == other.calls[1..] && function(one) == function(other)
     }
 
     /// Makes the failing run, within `limit`, with zero in the first of `fields` from the write with
