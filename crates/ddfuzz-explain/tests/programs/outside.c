@@ -11,7 +11,7 @@ struct place {
 
 static const char *kinds[4] = {"none", "some", "many", "all"};
 static long after[2] = {3, 5};
-static int visits;
+static int visits[8];
 static struct place places[4];
 static int grid[3][4] = {{9, 9, 9, 9}, {9, 9, 9, 9}, {9, 9, 9, 9}};
 
@@ -35,7 +35,7 @@ static int *tail(int count)
 {
     int **all = malloc(5 * sizeof *all);
     for (int i = 0; i < 5; i++)
-        all[i] = &visits;
+        all[i] = &visits[i];
     int *last = NULL;
     for (int i = 0; i < count; i++)
         last = all[i];
@@ -45,7 +45,7 @@ static int *tail(int count)
 static void named(struct place *it, const char *name, int id)
 {
     strncpy(it->name, name, sizeof it->name); /* no room for an end */
-    it->visits = &visits;
+    it->visits = &visits[1];
     it->id = id;
 }
 
