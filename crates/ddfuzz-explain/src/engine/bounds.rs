@@ -124,13 +124,14 @@ pub(super) fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Fo
             Stay::Inside => None,
             Stay::Crosses(mut crossing) => {
                 // What is read one after another is told by its last element.
-                let is_last = it.is_read && it.size > 1 && it.how == How::InTurn;
+                let is_behind = it.range.end > crossing.has.end;
+                let is_last = is_behind && it.is_read && it.size > 1 && it.how == How::InTurn;
                 let written = match is_last {
                     true => it.range.end - it.size..it.range.end,
                     false => written,
                 };
                 // Not only the last element.
-                if it.how == How::InTurn && written.end == it.range.end {
+                if it.how == How::InTurn && is_behind && written.end == it.range.end {
                     crossing.beyond = crossing.has.end.max(it.first)..it.range.end;
                 }
                 let size = crossing.beyond.end - crossing.beyond.start;
@@ -455,7 +456,12 @@ impl Allowed {
                 let room = distance(has.start, base)..distance(end, base);
                 (How::Anywhere, room)
             }
-            (how, _) => (how, 0..distance(found.crossing.reached, of.first) + 1),
+            (how, _) => {
+                // The first element may be apart, as its constant may lead to a field.
+                let is_second = of.is_read && of.first == has.start + of.size;
+                let first = if is_second { has.start } else { of.first };
+                (how, 0..distance(found.crossing.reached, first) + 1)
+            }
         };
         let argument = arguments.next().unwrap_or(ARGUMENTS[0]);
         Some(Allowed {

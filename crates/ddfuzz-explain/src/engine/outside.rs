@@ -291,8 +291,8 @@ fn change(
             _ => now.read().is_some_and(|it| it.0 == first),
         };
         let text = run.process.bytes(first, (has.end - first) as usize);
-        let is_full = is_it && !text.contains(&0);
-        return is_full.then(|| (has.end - 1, vec![text[text.len() - 1]], vec![0]));
+        let last = text.last().filter(|_| is_it && !text.contains(&0));
+        return last.map(|last| (has.end - 1, vec![*last], vec![0]));
     }
     let (at, size) = now.read()?;
     let is_beyond = at < beyond.end && beyond.start < at.saturating_add(size);
@@ -310,7 +310,10 @@ fn change(
         Instead::Nearest => run.process.bytes(nearest + part, size as usize),
         _ => vec![0; size as usize],
     };
-    Some((at, run.process.bytes(at, size as usize), other))
+    let before = run.process.bytes(at, size as usize);
+    // Where no memory is, nothing can be put.
+    let is_whole = before.len() == size as usize && other.len() == before.len();
+    is_whole.then_some((at, before, other))
 }
 
 /// Returns the index in the recording of the access that has left its variable.

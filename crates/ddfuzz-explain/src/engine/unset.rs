@@ -277,8 +277,13 @@ impl Engine {
         let Some((mut run, _)) = self.beginning(unset)? else {
             return Ok(None);
         };
+        let (address, size) = unset.memory;
+        // A part of the stack that is used later need not be there yet.
+        if run.process.bytes(address, size as usize).len() != value.len() {
+            return Ok(None);
+        }
         self.changed_runs += 1;
-        run.process.write(unset.memory.0, &value)?;
+        run.process.write(address, &value)?;
         let _limit = run.process.limit(limit);
         loop {
             self.check_time()?;
@@ -371,6 +376,9 @@ impl Engine {
         let (address, size) = unset.memory;
         let before = run.process.bytes(address, size as usize);
         let marks = vec![MARK; size as usize];
+        if before.len() != marks.len() {
+            return Ok(None);
+        }
         run.process.write(address, &marks)?;
         self.run_to(&mut run, unset.to)?;
         if run.process.bytes(address, size as usize) != marks {
