@@ -527,6 +527,10 @@ pub fn add_overrun(
         result.overread = found.map(|it| overread_record(engine, &it));
         return Ok(());
     }
+    // A run that writes far behind a block is mostly too long.
+    if is_known && engine.whole.run.is_none() {
+        return Ok(());
+    }
     let Some(accesses) = if_supported(engine.accesses(failing))? else {
         return Ok(());
     };
