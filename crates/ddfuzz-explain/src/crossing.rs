@@ -108,7 +108,7 @@ pub(crate) fn is_array(types: &Types, part: &Part) -> bool {
 }
 
 /// Returns true for a record or a union, whose parts are of different kinds.
-fn is_record(types: &Types, part: &Part) -> bool {
+pub(crate) fn is_record(types: &Types, part: &Part) -> bool {
     matches!(types.get(part.of).shape, Shape::Record(_) | Shape::Union(_))
 }
 

@@ -7,11 +7,13 @@ use ddfuzz_exec::{Ended, RUST_PANIC};
 
 use crate::engine::anomalies::Oddity;
 use crate::engine::asan::Reported;
+use crate::engine::bounds::Overrun;
 use crate::engine::crashed::Odd;
 use crate::engine::critical::Critical;
 use crate::engine::evidence::Averting;
 use crate::engine::mutated::{MutantEnd, Mutated};
 use crate::engine::origin::{History, Origin};
+use crate::engine::outside::{Instead, Overread};
 use crate::engine::overflow::{Allocated, Beyond, Overflow};
 use crate::engine::spectrum::OtherInputs;
 use crate::engine::switched::Switched;
@@ -21,7 +23,7 @@ use crate::passing::SimilarInput;
 use crate::places::{frame_record, frame_records, source_line};
 use crate::report::{
     AccessRecord, CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord,
-    OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord,
+    OverreadRecord, OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord, UnsetRecord,
 };
 
 /// Text about a statement that has chosen an address: the value that made the run fail was later
@@ -41,6 +43,10 @@ const FACTS: Parts = (60, 8);
 const VALUES: Parts = (10, 8);
 /// Divisor of the remaining time: runs of mutants of the program may take this part of it.
 const MUTANTS: u32 = 2;
+/// Largest number of values that are tested because nothing has set their memory.
+const UNSET: usize = 2;
+/// Largest number of values that are tested because their memory may have been used before.
+const REUSED: usize = 4;
 /// Largest number of statements that the result lists because the failure depends on them.
 const DEPENDS: usize = 16;
 
@@ -255,6 +261,7 @@ fn add_crash_facts(
         return Ok(written);
     }
     let averts = |it: &Ending| ends_well(it, criterion, ending);
+    add_unset(result, engine, &history, (limit, &averts))?;
     let found = engine.switched(&failing.points, &history, limit, averts);
     let found = if_supported(found.map(Some))?.unwrap_or_default();
     let record = |it: &Switched| SwitchedRecord {
@@ -268,6 +275,63 @@ fn add_crash_facts(
         add_beyond(result, engine, failing, &history)?;
     }
     Ok(written)
+}
+
+/// Adds to a result the variable with a value of `history` that the failing run reads before
+/// anything sets it, be it in this use of its record, if the run, which may take `limit`, does not fail with another value there:
+/// `averts` tells that from its end. Adds nothing if there is none.
+///
+/// # Errors
+/// When the runs cannot be made.
+fn add_unset(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    history: &History,
+    (limit, averts): (TimeLimit, impl Fn(&Ending) -> bool),
+) -> Result<(), EngineError> {
+    let origins = history.origin.iter();
+    let origins = origins.flat_map(|it| std::iter::once(it).chain(&it.earlier));
+    let unset = origins.filter_map(|it| it.unset.as_ref().map(|unset| (unset, it.read)));
+    for (unset, read) in unset.take(UNSET) {
+        let found = engine.unset_variable((unset, read), limit, &averts);
+        let Some(found) = if_supported(found)? else {
+            continue;
+        };
+        // That its memory is used again before it is set is told here.
+        if result.used_late.is_empty() {
+            result.freed_early.clear();
+            result.moved_early.clear();
+        }
+        result.unset = Some(UnsetRecord {
+            variable: found.name,
+            read: read.map(|pc| frame_record(engine, pc)),
+            instead: found.instead.to_owned(),
+            is_local: found.is_local,
+            is_reused: false,
+            since: frame_records(engine, &unset.calls),
+            beside: frame_records(engine, &found.beside),
+        });
+        return Ok(());
+    }
+    let origins = history.origin.iter();
+    let origins = origins.flat_map(|it| std::iter::once(it).chain(&it.earlier));
+    for it in origins.filter(|it| it.memory.is_some()).take(REUSED) {
+        let Some(memory) = it.memory else { continue };
+        let found = engine.reused_variable(memory, limit, &averts);
+        if let Some(found) = if_supported(found)? {
+            result.unset = Some(UnsetRecord {
+                variable: found.name,
+                read: it.read.map(|pc| frame_record(engine, pc)),
+                instead: "0".to_owned(),
+                is_local: false,
+                is_reused: true,
+                since: frame_records(engine, &it.written),
+                beside: frame_records(engine, &found.beside),
+            });
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// Adds to a result the conditions that avert the failure when they are decided the other way. The
@@ -459,9 +523,10 @@ fn beyond_record(
 }
 
 /// Adds to a result a write of the failing run that reaches out of its variable into another, and
-/// without which the run does not fail, or fails in another way. Adds nothing if there is none, if
-/// the run was not recorded, or if it is already known to write past the end of a heap block. A run
-/// may take `limit`.
+/// without which the run does not fail, or fails in another way; and a read outside of an array, by
+/// which it fails. If the run is already known to access memory past the end of a heap block, adds
+/// only the read of a text without an end. Adds nothing if there is none, or if the run was not
+/// recorded. A run may take `limit`.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -470,30 +535,68 @@ pub fn add_overrun(
     engine: &mut Engine,
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
 ) -> Result<(), EngineError> {
-    if result.overflow.is_some() || result.access.is_some() || engine.is_raw {
+    let is_known = result.overflow.is_some();
+    if engine.is_raw || result.access.as_ref().is_some_and(|it| it.is_of_freed()) {
         return Ok(());
     }
     let averts = |it: &Ending| ends_well(it, criterion, &failing.ending);
+    if result.access.is_some() {
+        let found = if_supported(engine.reported_text(failing, limit, averts))?;
+        result.overread = found.map(|it| overread_record(engine, &it));
+        return Ok(());
+    }
+    // A run that writes far behind a block is mostly too long.
+    if is_known && engine.whole.run.is_none() {
+        return Ok(());
+    }
+    let Some(accesses) = if_supported(engine.accesses(failing))? else {
+        return Ok(());
+    };
     let fails = |it: &Ending| criterion.fails(it) || it.ended == Ended::Timeout;
-    let found = if_supported(engine.overrun(&failing.points, limit, (averts, fails)))?;
-    result.overrun = found.map(|it| {
-        let (has, beyond) = (&it.crossing.has, &it.crossing.beyond);
-        let from_start = it.written.start.wrapping_sub(has.start) as i64;
-        let element = it.crossing.element;
-        OverrunRecord {
-            place: frame_records(engine, &it.calls),
-            variable: it.crossing.object.clone(),
-            bytes: has.end - has.start,
-            element: it.is_element.then(|| from_start.div_euclid(element as i64)),
-            elements: (has.end - has.start) / element,
-            written: it.written.end - it.written.start,
-            beyond: beyond.end - beyond.start,
-            into: it.crossing.into.clone(),
-            is_averted: it.is_averted,
-            is_unusual: it.is_unusual,
-        }
-    });
+    if !is_known {
+        let found = if_supported(engine.overrun(&accesses, limit, (averts, fails)))?;
+        result.overrun = found.map(|it| overrun_record(engine, &it));
+    }
+    let is_written = result.overrun.as_ref().is_some_and(|it| it.is_averted);
+    let is_text = is_known || is_written || result.unset.is_some();
+    let found = if_supported(engine.overread(&accesses, limit, averts, is_text))?;
+    result.overread = found.map(|it| overread_record(engine, &it));
     Ok(())
+}
+
+/// Returns the record of a read outside of an array.
+fn overread_record(engine: &Engine, it: &Overread) -> OverreadRecord {
+    OverreadRecord {
+        access: overrun_record(engine, &it.read),
+        is_text: it.instead == Instead::Terminator,
+        filled: frame_records(engine, &it.filled),
+        instead: match it.instead {
+            Instead::Nearest => "the nearest element".to_owned(),
+            Instead::Zero | Instead::Terminator => "0".to_owned(),
+        },
+    }
+}
+
+/// Returns the record of an access that reaches out of its variable.
+fn overrun_record(engine: &Engine, it: &Overrun) -> OverrunRecord {
+    let (has, beyond) = (&it.crossing.has, &it.crossing.beyond);
+    let from_start = it.written.start.wrapping_sub(has.start) as i64;
+    let element = it.crossing.element;
+    let object = it.crossing.object.as_str();
+    let first = object.strip_prefix('*').filter(|_| it.is_element);
+    let variable = first.unwrap_or(object);
+    OverrunRecord {
+        place: frame_records(engine, &it.calls),
+        variable: variable.to_owned(),
+        bytes: has.end - has.start,
+        element: it.is_element.then(|| from_start.div_euclid(element as i64)),
+        elements: (has.end - has.start) / element,
+        written: it.written.end - it.written.start,
+        beyond: beyond.end - beyond.start,
+        into: it.crossing.into.clone(),
+        is_averted: it.is_averted,
+        is_unusual: it.is_unusual,
+    }
 }
 
 /// Returns the record of where a value came from: function, file and line of the addresses in
@@ -502,7 +605,7 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
     OriginRecord {
         written: frame_records(engine, &origin.written),
         read: origin.read.map(|pc| frame_record(engine, pc)),
-        unset: origin.is_unset,
+        unset: origin.unset.is_some(),
         in_both: false,
         copies: origin.is_copy,
         out_of_range: origin.is_out_of_range,

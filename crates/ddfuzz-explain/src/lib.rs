@@ -31,6 +31,7 @@ mod links;
 pub mod matching;
 mod named_places;
 mod other_words;
+mod outside_story;
 mod passing;
 mod places;
 mod plain_build;

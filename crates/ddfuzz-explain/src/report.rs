@@ -1,7 +1,9 @@
 //! The result of an explanation, as JSON has it.
 
+mod outside;
 mod recursion;
 
+pub use outside::{OverreadRecord, OverrunRecord, UnsetRecord};
 pub use recursion::{CallValueRecord, ClosingRecord, RecursionRecord};
 
 use ddfuzz_delta::one_change;
@@ -36,6 +38,11 @@ pub struct Explanation {
     /// A write of the failing run that begins in one variable and reaches into another, and without
     /// which the run does not fail so; null where none is known.
     pub overrun: Option<OverrunRecord>,
+    /// A read of the failing run outside of an array, by which it fails; null where none is known.
+    pub overread: Option<OverreadRecord>,
+    /// A variable that the failing run reads before anything sets it, and without whose chance value
+    /// it does not fail; null where none is known.
+    pub unset: Option<UnsetRecord>,
     /// The bad access that AddressSanitizer reports; null where it reports none.
     pub access: Option<AccessRecord>,
     /// The recursion by which the failing run overflows its stack; null where it does not, or where
@@ -341,37 +348,6 @@ pub struct OverflowRecord {
     /// Whether the failing run no longer fails in the same way when the overwritten size field of
     /// the allocator keeps its value.
     pub is_averted: bool,
-}
-
-/// A write that begins in a variable, or whose address was computed from a variable's address, and
-/// that reaches into other variables.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct OverrunRecord {
-    /// The statement that writes, and up to three of the calls that led to it, innermost first.
-    pub place: Vec<FrameRecord>,
-    /// Name of the variable in which the write should have stayed, as C would write it.
-    pub variable: String,
-    /// Size in bytes of the variable in which the write should have stayed.
-    pub bytes: u64,
-    /// Number of the element, if the write is to an element that the variable, an array, does not
-    /// have. Null if the write begins in the variable.
-    pub element: Option<i64>,
-    /// Number of elements of the variable in which the write should have stayed; 1 if it is not an
-    /// array.
-    pub elements: u64,
-    /// Number of bytes that are written.
-    pub written: u64,
-    /// Number of written bytes outside of the variable in which the write should have stayed.
-    pub beyond: u64,
-    /// Names of the variables that have the bytes counted by `beyond`, three at most; empty if
-    /// there are none.
-    pub into: Vec<String>,
-    /// Whether the failing run does not fail when the bytes counted by `beyond` keep their values;
-    /// false if it then fails in another way.
-    pub is_averted: bool,
-    /// Whether the passing run executes the statement and stays within the bounds of such a variable
-    /// there; or, if that is not known, whether the failing run does so at another time.
-    pub is_unusual: bool,
 }
 
 /// A bad access that AddressSanitizer reports, and the object to which it belongs.

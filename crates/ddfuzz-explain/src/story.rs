@@ -7,6 +7,7 @@ use crate::certainty::{certainty, unknown, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
+use crate::outside_story::outside;
 use crate::recursion;
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, SwitchedRecord, WriterRecord,
@@ -46,7 +47,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(access(it));
             lines.extend(recursion::text(it));
             lines.extend(overflow(it));
-            lines.extend(overrun(it));
+            lines.extend(outside(it));
             lines.extend(freed_early(it));
             lines.extend(moved_early(it));
             lines.extend(how_it_failed(it));
@@ -59,7 +60,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(slice(it));
             let mut rest: Vec<String> = access(it).into_iter().chain(recursion::text(it)).collect();
             rest.extend(overflow(it));
-            rest.extend(overrun(it));
+            rest.extend(outside(it));
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));
             rest.extend(how_it_failed(it));
@@ -440,31 +441,6 @@ fn overflow(it: &Explanation) -> Option<String> {
         if found.reads { "reads" } else { "writes" },
         found.bytes,
         calls(&found.allocated),
-    ))
-}
-
-/// Writes a sentence about the write that reaches out of its variable into another; `None` if none
-/// is known.
-fn overrun(it: &Explanation) -> Option<String> {
-    let found = it.overrun.as_ref()?;
-    let into = match found.into.as_slice() {
-        [] => "where no variable is".to_owned(),
-        names => format!("in {}", names.join(", ")),
-    };
-    let (variable, place) = (&found.variable, calls(&found.place));
-    let what = match found.element {
-        Some(element) => format!(
-            "writes to element {element} of {variable}, which has {}: that is {into}",
-            found.elements
-        ),
-        None => format!(
-            "writes {} bytes into {variable}, which has {}: the last {} are {into}",
-            found.written, found.bytes, found.beyond
-        ),
-    };
-    let so = if found.is_averted { "" } else { " so" };
-    Some(format!(
-        "{place} {what}. With this undone, the run does not fail{so}."
     ))
 }
 

@@ -10,7 +10,7 @@ use crate::failing_facts::CHOOSES_PLACE;
 use crate::links::is_in_buffer;
 use crate::report::{
     AccessRecord, Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord,
-    OverrunRecord, RecursionRecord, SuspectRecord, WriterRecord,
+    OverreadRecord, OverrunRecord, RecursionRecord, SuspectRecord, UnsetRecord, WriterRecord,
 };
 
 /// Maximum number of statements in the list of those at which to look first. Statements at which a
@@ -188,6 +188,41 @@ impl Suspects {
         }
     }
 
+    /// Adds to the suspects the statement that reads outside of an array and, before it, the one that
+    /// leaves no room for the end of the text that is read.
+    fn add_overread(&mut self, it: &OverreadRecord) {
+        let variable = &it.access.variable;
+        if it.is_text {
+            let why = format!("fills {variable}, and leaves no room for a terminating 0");
+            self.add_tested(&it.filled, &why);
+        }
+        let why = match it.access.element {
+            Some(element) => {
+                let elements = it.access.elements;
+                format!("reads element {element} of {variable}, which has {elements}")
+            }
+            None => format!("reads past the end of {variable}"),
+        };
+        match it.is_text {
+            true => self.add(&it.access.place, &why),
+            false => self.add_tested(&it.access.place, &why),
+        }
+    }
+
+    /// Adds to the suspects the place where the statement is missing that would set a variable.
+    fn add_unset(&mut self, it: &UnsetRecord) {
+        let variable = &it.variable;
+        let why = match (it.beside.is_empty(), it.is_local) {
+            (false, _) if it.is_reused => {
+                format!("sets other fields anew, and leaves {variable} as it was")
+            }
+            (false, _) => format!("sets other fields, and leaves {variable} unset"),
+            (true, true) => format!("leaves {variable} unset, which is read"),
+            (true, false) => format!("allocates {variable}, which is read before it is set"),
+        };
+        self.add_tested(it.place(), &why);
+    }
+
     /// Adds to the suspects the statement that AddressSanitizer reports to write outside of a
     /// variable, or to read there. What is written has room that does not depend on the run.
     fn add_access(&mut self, it: &AccessRecord) {
@@ -283,7 +318,10 @@ impl Suspects {
             self.add_overflow(block, it.access.is_some());
         }
         let by = it.switched.iter().filter_map(|it| it.by.as_ref());
-        for unset in (it.origin.iter().chain(by).flat_map(all)).filter(|it| it.unset) {
+        let is_told =
+            |value: &&OriginRecord| (it.unset.as_ref()).is_some_and(|it| it.since == value.written);
+        let unset = it.origin.iter().chain(by).flat_map(all);
+        for unset in unset.filter(|it| it.unset && !is_told(it)) {
             self.add(&unset.written, "memory from here is read before it is set");
         }
         let is_averted = it.freed_together > 0;
@@ -498,8 +536,17 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     if let Some(recursion) = &it.recursion {
         all.add_recursion(recursion);
     }
+    if let Some(unset) = &it.unset {
+        all.add_unset(unset);
+    }
+    if let Some(text) = it.overread.as_ref().filter(|it| it.is_text) {
+        all.add_overread(text);
+    }
     if let Some(overrun) = &it.overrun {
         all.add_overrun(overrun);
+    }
+    if let Some(read) = it.overread.as_ref().filter(|it| !it.is_text) {
+        all.add_overread(read);
     }
     if let Some(access) = it.access.as_ref().filter(|it| it.writes) {
         all.add_access(access);

@@ -1,5 +1,6 @@
 //! Finds a write of the failing run that begins in one variable and reaches into another, and that
-//! makes the run fail: an array that is overrun, or an index that is too large.
+//! makes the run fail: an array that is overrun, or an index that is too large. What it has accessed
+//! is collected here for reads as well.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,18 +12,18 @@ use super::anomalies::callers;
 use super::instructions::{ARGUMENTS, Executed};
 use super::pointers::{How, Written, written};
 use super::process::by_number;
-use super::recorded::Recorded;
+use super::recorded::{ALL_ARGUMENTS, Recorded};
 use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
-use super::{Ending, Engine, EngineError, Point, Side, if_supported};
+use super::{Ending, Engine, EngineError, Side, Trace, if_supported};
 use crate::crossing::{Bound, Crossing, Stay, leaves_record, stay};
 use crate::dwarf::frames::STACK_POINTER;
 use crate::graph::Graph;
 
 /// Largest number of suspicious writes for which the state of the run before the write is read.
 const READ: usize = 8;
-/// Largest number of writes that are tested: each is left out in a run of its own.
-const TRIED: usize = 4;
+/// Largest number of writes, and of reads, that are tested, each in a run of its own.
+pub(super) const TRIED: usize = 4;
 /// Maximum number of calls that are reported for a write: the innermost calls that led to it.
 const CALLERS: usize = 3;
 /// Largest number of times that a run is stopped at one instruction.
@@ -52,12 +53,23 @@ pub(crate) struct Overrun {
     pub is_unusual: bool,
 }
 
-/// A part of a recorded write that has crossed the bounds of its variable, with the recorded write.
-struct Found {
-    crossing: Crossing,
-    written: Range<u64>,
+/// A part of a recorded write, or read, that has crossed the bounds of its variable, with the
+/// recorded one.
+pub(super) struct Found {
+    pub crossing: Crossing,
+    pub written: Range<u64>,
     bound: Bound,
-    of: Written,
+    pub of: Written,
+}
+
+/// What the failing run has accessed, and its state at its last point.
+pub(crate) struct Accesses {
+    /// The recording of the failing run.
+    pub whole: Rc<Recorded>,
+    /// The memory graph at the last point of the run.
+    pub graph: Graph,
+    /// What the run has written, and what it has read of which the failure depends.
+    pub(super) all: Vec<Written>,
 }
 
 /// Returns the parts of the recorded write `it` that may leave their variable, each with what tells
@@ -77,7 +89,12 @@ fn writes_of(it: &Written) -> Vec<(Bound, Range<u64>)> {
             let last = it.range.end - it.size..it.range.end;
             // Single bytes may be those of a whole record.
             let last = (it.size > 1).then(|| (element(it.arrays[1]), last));
-            std::iter::once(whole).chain(last).collect()
+            let mut both: Vec<_> = std::iter::once(whole).chain(last).collect();
+            if it.is_read {
+                // The element says more, and nothing is written as a whole.
+                both.reverse();
+            }
+            both
         }
         How::InTurn | How::Anywhere => {
             let (low, high) = (it.range.start, it.range.end - it.size);
@@ -91,9 +108,14 @@ fn writes_of(it: &Written) -> Vec<(Bound, Range<u64>)> {
 /// Returns where the write `it` has crossed the bounds of the variable that it is meant for, by the
 /// first of its parts ([`writes_of`]) that has; `None` if all have stayed inside, or if that is not
 /// known.
-fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
+pub(super) fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
     let object = |at| graph.containing(at).map(|it| it.0);
+    let is_text = it.is_read && it.how == How::Text;
     writes_of(it).into_iter().find_map(|(bound, written)| {
+        let written = match (bound, is_text) {
+            (Bound::Text(_), true) => text_at(graph, it.first)?,
+            _ => written,
+        };
         // A pointer to one variable from which a constant leads to another is none to an array.
         if matches!(bound, Bound::Element { .. }) && object(it.root) != object(it.base) {
             return None;
@@ -101,8 +123,15 @@ fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
         match stay(graph, &engine.info.types, bound, &written)? {
             Stay::Inside => None,
             Stay::Crosses(mut crossing) => {
+                // What is read one after another is told by its last element.
+                let is_behind = it.range.end > crossing.has.end;
+                let is_last = is_behind && it.is_read && it.size > 1 && it.how == How::InTurn;
+                let written = match is_last {
+                    true => it.range.end - it.size..it.range.end,
+                    false => written,
+                };
                 // Not only the last element.
-                if it.how == How::InTurn && written.end == it.range.end {
+                if it.how == How::InTurn && is_behind && written.end == it.range.end {
                     crossing.beyond = crossing.has.end.max(it.first)..it.range.end;
                 }
                 let size = crossing.beyond.end - crossing.beyond.start;
@@ -116,6 +145,15 @@ fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Found> {
             }
         }
     })
+}
+
+/// Returns the addresses of the text at `first`, with its terminating zero or, if the object that
+/// contains it has none, with the byte behind the object.
+fn text_at(graph: &Graph, first: u64) -> Option<Range<u64>> {
+    let (id, offset) = graph.containing(first)?;
+    let bytes = &graph.objects[id].bytes[offset as usize..];
+    let length = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
+    Some(first..first + length as u64 + 1)
 }
 
 /// Returns true if the write `it` may have left its variable. `graph` is the state at the end of
@@ -138,43 +176,39 @@ impl Engine {
     /// address belongs, without which the run does not fail (`averts` tells this from the end of a
     /// run). If there is none, finds one without which the run fails in another way (`fails`
     /// returns false) and which is unusual: the same instruction stays within the bounds at other
-    /// times. `None` if there is no such write, or if the run is too long to be recorded. `points`
-    /// are the points of the failing run; a changed run may take `limit`.
+    /// times. `None` if there is no such write. `accesses` are those of the failing run; a changed
+    /// run may take `limit`.
     ///
     /// # Errors
     /// When the runs cannot be made.
     pub(crate) fn overrun(
         &mut self,
-        points: &[Point],
+        accesses: &Accesses,
         limit: TimeLimit,
         (averts, fails): (impl Fn(&Ending) -> bool, impl Fn(&Ending) -> bool),
     ) -> Result<Option<Overrun>, EngineError> {
-        let Some(whole) = if_supported(self.whole_run(points).map(Some))? else {
-            return Ok(None);
-        };
-        let Some((graph, areas)) = self.last_state(&whole)? else {
-            return Ok(None);
-        };
-        let all = written(&whole, &areas, |pc| self.is_user(pc));
+        let Accesses { whole, graph, all } = accesses;
         let (mut tried, mut other) = (HashSet::new(), None);
-        for it in self.doubtful(&whole, &graph, &all) {
+        for it in self.doubtful(whole, graph, all) {
             if tried.len() >= TRIED || self.facts_until.is_over() {
                 break;
             }
-            let Some(found) = if_supported(self.read_before(&whole, it))? else {
+            let Some((found, _)) = if_supported(self.read_before(whole, it))? else {
                 continue;
             };
             if !tried.insert(it.pc) {
                 continue;
             }
             let mut beyond = vec![found.crossing.beyond.clone()];
-            let others = all.iter().filter(|other| other.pc == it.pc);
+            let others = all
+                .iter()
+                .filter(|other| other.pc == it.pc && !other.is_read);
             let others = others.filter_map(|other| crossed(&graph, self, other));
             beyond.extend(others.map(|it| it.crossing.beyond));
-            let ending = self.without_writes(&whole, it, &beyond, limit)?;
+            let ending = self.without_writes(whole, it, &beyond, limit)?;
             let is_averted = averts(&ending);
             if is_averted || other.is_none() && !fails(&ending) {
-                let mut told = self.told(&whole, &graph, &all, found)?;
+                let mut told = self.told(whole, graph, all, found)?;
                 told.is_averted = is_averted;
                 if is_averted {
                     return Ok(Some(told));
@@ -183,6 +217,23 @@ impl Engine {
             }
         }
         Ok(other)
+    }
+
+    /// Returns what the failing run `failing` has written, and what it has read of which the failure
+    /// depends; `None` if the run is too long to be recorded.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn accesses(&mut self, failing: &Trace) -> Result<Option<Accesses>, EngineError> {
+        let Some(whole) = if_supported(self.whole_run(&failing.points).map(Some))? else {
+            return Ok(None);
+        };
+        let Some((graph, areas)) = self.last_state(&whole)? else {
+            return Ok(None);
+        };
+        let reading = self.reading(&failing.ending);
+        let all = written(&whole, &areas, |pc| self.is_user(pc), &reading);
+        Ok(Some(Accesses { whole, graph, all }))
     }
 
     /// Returns the memory graph at the last point of the recorded failing run, and the memory that
@@ -219,15 +270,17 @@ impl Engine {
         let is_gone = |it: &&Written| (lowest..highest[it.at]).contains(&it.first);
         let length = |it: &Written| it.range.end - it.range.start;
         let mut found: Vec<&Written> = Vec::new();
-        for it in all {
+        let all: Vec<&Written> = all.iter().filter(|it| !it.is_read).collect();
+        for it in all.iter().copied() {
             let is_new = !found.iter().any(|other| other.pc == it.pc);
             if !is_gone(&it) && is_new && may_have_crossed(graph, self, it) {
                 found.push(it);
             }
         }
         let (mut gone, mut known) = (Vec::new(), HashSet::new());
-        for it in all.iter().filter(is_gone).filter(|it| known.insert(it.pc)) {
-            let same = all.iter().filter(|other| other.pc == it.pc);
+        let those = all.iter().copied().filter(is_gone);
+        for it in those.filter(|it| known.insert(it.pc)) {
+            let same = all.iter().copied().filter(|other| other.pc == it.pc);
             let longest = same.filter(is_gone).max_by_key(|it| length(it));
             gone.extend(longest.filter(|it| it.count > 1 || it.base != it.first));
         }
@@ -236,22 +289,6 @@ impl Engine {
         found.truncate(READ);
         found.sort_by_key(|it| it.at);
         found
-    }
-
-    /// Reads the state of the failing run at the statement that makes the recorded write `it`, and
-    /// returns the part of it that crosses the bounds of its variable; `None` if none does.
-    fn read_before(
-        &mut self,
-        whole: &Recorded,
-        it: &Written,
-    ) -> Result<Option<Found>, EngineError> {
-        let Some(point) = whole.passed(it.told_at()).map(|it| whole.points[it].1) else {
-            return Ok(None);
-        };
-        let mut run = self.start(Side::Failing)?;
-        self.run_to(&mut run, point)?;
-        let graph = self.capture(&mut run)?.graph;
-        Ok(crossed(&graph, self, it))
     }
 
     /// Makes the failing run, and undoes after each execution of the instruction of the write `it`
@@ -317,7 +354,7 @@ impl Engine {
 
     /// Returns the record of the write `found`, with the calls that led to it, and whether the same
     /// instruction stays within its bounds at other times.
-    fn told(
+    pub(super) fn told(
         &mut self,
         whole: &Rc<Recorded>,
         graph: &Graph,
@@ -338,11 +375,13 @@ impl Engine {
         let starts_inside = found.of.count > 1 && has.contains(&found.of.first);
         let others = all
             .iter()
-            .filter(|it| it.pc == found.of.pc && it.at != found.of.at);
+            .filter(|it| it.pc == found.of.pc && it.at != found.of.at)
+            .filter(|it| it.is_read == found.of.is_read);
         let is_usual = starts_inside || others.into_iter().any(is_inside);
         let in_passing = if_supported(self.in_passing_run(whole, &found).map(Some))?.flatten();
         Ok(Overrun {
-            is_element: matches!(found.bound, Bound::Element { .. }),
+            is_element: matches!(found.bound, Bound::Element { .. })
+                || found.of.is_read && found.of.size > 1,
             written: found.written,
             calls: std::iter::once(found.of.pc).chain(own).collect(),
             is_averted: false,
@@ -391,9 +430,10 @@ impl Engine {
     }
 }
 
-/// What an instruction may write, counted from a pointer, without leaving the variable.
+/// What an instruction may write or read, counted from a pointer, without leaving the variable.
 struct Allowed {
     how: How,
+    is_read: bool,
     /// Range of allowed numbers of bytes, written from the pointer on; for an instruction that
     /// writes to one element, range of allowed distances from the pointer, in bytes.
     room: Range<i64>,
@@ -406,7 +446,7 @@ impl Allowed {
     fn new(found: &Found, executed: &Executed) -> Option<Allowed> {
         let (of, has) = (&found.of, &found.crossing.has);
         let distance = |at: u64, from: u64| at.wrapping_sub(from) as i64;
-        let arguments = ARGUMENTS.into_iter();
+        let arguments = ALL_ARGUMENTS.into_iter();
         let mut arguments = arguments.filter(|it| executed.registers[*it] == of.first);
         let (how, room) = match (of.how, found.bound) {
             (How::Counted | How::Text | How::Called, Bound::Element { .. }) => return None,
@@ -416,11 +456,17 @@ impl Allowed {
                 let room = distance(has.start, base)..distance(end, base);
                 (How::Anywhere, room)
             }
-            (how, _) => (how, 0..distance(found.crossing.reached, of.first) + 1),
+            (how, _) => {
+                // The first element may be apart, as its constant may lead to a field.
+                let is_second = of.is_read && of.first == has.start + of.size;
+                let first = if is_second { has.start } else { of.first };
+                (how, 0..distance(found.crossing.reached, first) + 1)
+            }
         };
         let argument = arguments.next().unwrap_or(ARGUMENTS[0]);
         Some(Allowed {
             how,
+            is_read: of.is_read,
             room,
             argument,
         })
@@ -438,12 +484,24 @@ impl Allowed {
         }
     }
 
+    /// Returns address and size in bytes of the memory that an instruction writes or reads.
+    fn accessed(&self, now: &Executed) -> Option<(u64, u64)> {
+        match self.is_read {
+            true => now.read(),
+            false => now.written(),
+        }
+    }
+
     /// Returns the number of bytes that were written from the pointer on; for an instruction that
     /// writes to one element, the distance of the write from the pointer, in bytes. `last` has the
     /// addresses that the instruction has written so far without a gap, and is updated.
     fn length(&self, now: &Executed, before: &[u8], run: &mut Run, last: &mut Range<u64>) -> i64 {
         match self.how {
             How::Counted => now.registers[ARGUMENTS[2]] as i64,
+            How::Text if self.is_read => {
+                let end = before.iter().position(|it| *it == 0);
+                end.unwrap_or(before.len()) as i64 + 1
+            }
             How::Text | How::Called => {
                 let after = run
                     .process
@@ -455,10 +513,11 @@ impl Allowed {
             }
             How::Anywhere => {
                 let base = now.element_base().unwrap_or(0);
-                now.written().map_or(0, |it| it.0.wrapping_sub(base) as i64)
+                self.accessed(now)
+                    .map_or(0, |it| it.0.wrapping_sub(base) as i64)
             }
             How::InTurn => {
-                let (at, size) = now.written().unwrap_or((0, 0));
+                let (at, size) = self.accessed(now).unwrap_or((0, 0));
                 *last = match at == last.end {
                     true => last.start..at + size,
                     false => at..at + size,

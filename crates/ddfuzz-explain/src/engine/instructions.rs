@@ -22,6 +22,9 @@ pub struct Executed {
     pub library: Option<LibraryCall>,
     /// Number of parameters that the called library's function declares; 0 where that is not known.
     pub parameters: usize,
+    /// The arguments of the called library's function that it reads as texts up to their terminating
+    /// zeros, as bits, the first one in the lowest bit.
+    pub texts: u8,
     /// For an instruction that adds to memory or subtracts from memory, the number in this memory
     /// before the instruction is executed; `None` for other instructions.
     pub before: Option<u64>,
@@ -64,6 +67,7 @@ impl Executed {
             registers,
             library: None,
             parameters: 0,
+            texts: 0,
             before: None,
         }
     }
@@ -87,6 +91,11 @@ impl Executed {
     pub fn is_call(&self) -> bool {
         let flow = self.instruction.flow_control();
         matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
+    }
+
+    /// Returns true if the instruction calls the function whose address it reads from memory.
+    pub(super) fn calls_by_memory(&self) -> bool {
+        self.is_call() && self.instruction.op0_kind() == OpKind::Memory
     }
 
     /// Returns the address at which a conditional jump that went on at `next` would have gone on

@@ -89,6 +89,74 @@ const HARMLESS: [&str; 42] = [
     "write",
 ];
 
+/// The arguments that a library's function reads as texts, each up to its terminating zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Texts {
+    /// The arguments whose bits are set, the first one in the lowest bit.
+    Of(u8),
+    /// Those that a format has `%s` for, which is the argument with this number, from 0.
+    Format(usize),
+}
+
+impl Texts {
+    /// Returns which arguments the C library's function with the name `name` reads to their
+    /// terminating zeros, if it returns at all.
+    fn of(name: &str) -> Texts {
+        match name {
+            "strlen" | "strdup" | "__strdup" | "puts" | "fputs" | "strrchr" => Texts::Of(0b01),
+            "strcpy" | "stpcpy" | "__strcpy_chk" | "__stpcpy_chk" => Texts::Of(0b10),
+            "strcat" | "__strcat_chk" => Texts::Of(0b11),
+            "printf" => Texts::Format(0),
+            "__printf_chk" | "fprintf" | "sprintf" => Texts::Format(1),
+            "__fprintf_chk" | "snprintf" => Texts::Format(2),
+            "__sprintf_chk" => Texts::Format(3),
+            "__snprintf_chk" => Texts::Format(4),
+            _ => Texts::Of(0),
+        }
+    }
+}
+
+/// Returns the arguments, of six, that a function prints as texts by `format`, as bits; the
+/// argument with the number `next` is the first after the format.
+pub(super) fn texts_of_format(format: &[u8], mut next: usize) -> u8 {
+    let (mut texts, mut bytes) = (0, format.iter().copied());
+    while bytes.find(|it| *it == b'%').is_some() {
+        let mut is_whole = true;
+        for it in bytes.by_ref() {
+            match it {
+                // A precision bounds what is read.
+                b'.' => is_whole = false,
+                b'*' => next += 1,
+                // Other than by the order of arguments.
+                b'$' => return 0,
+                b'0'..=b'9'
+                | b'-'
+                | b'+'
+                | b' '
+                | b'#'
+                | b'\''
+                | b'l'
+                | b'h'
+                | b'z'
+                | b'j'
+                | b't' => {}
+                b's' if is_whole && next < 6 => {
+                    texts |= 1 << next;
+                    next += 1;
+                    break;
+                }
+                // Numbers with a fraction are in other registers.
+                b'%' | b'f' | b'F' | b'e' | b'E' | b'g' | b'G' | b'a' | b'A' | b'm' => break,
+                _ => {
+                    next += 1;
+                    break;
+                }
+            }
+        }
+    }
+    texts
+}
+
 /// Returns true if the library's function of this name frees the heap block to which its first
 /// argument points.
 pub(super) fn frees(name: &str) -> bool {
@@ -187,14 +255,34 @@ impl LibraryCall {
     }
 }
 
-/// The functions of libraries that a program calls, with the number of declared parameters (0 where
-/// unknown). The key is the address, in the program's file, of the word that holds the function's
+/// A function of a library that a program calls.
+#[derive(Clone, Copy)]
+pub struct Imported {
+    /// What the function does to memory.
+    pub call: LibraryCall,
+    /// Number of parameters that the function declares; 0 where that is not known.
+    pub parameters: usize,
+    /// Which arguments the function reads as texts.
+    pub texts: Texts,
+}
+
+impl Imported {
+    fn of(name: &str, prototypes: &HashMap<String, usize>) -> Imported {
+        Imported {
+            call: LibraryCall::of(name),
+            parameters: prototypes.get(name).copied().unwrap_or(0),
+            texts: Texts::of(name),
+        }
+    }
+}
+
+/// The functions of libraries that a program calls. The key is the address, in the program's file, of the word that holds the function's
 /// address at run time (its entry in the global offset table).
 #[derive(Default)]
 pub struct Imports {
-    imported: HashMap<u64, (LibraryCall, usize)>,
+    imported: HashMap<u64, Imported>,
     /// The functions of a runtime that is linked into the program, by their addresses in its file.
-    linked: HashMap<u64, (LibraryCall, usize)>,
+    linked: HashMap<u64, Imported>,
 }
 
 impl Imports {
@@ -213,16 +301,13 @@ impl Imports {
             };
             let symbol = symbols.as_ref()?.symbol_by_index(index).ok()?;
             let name = symbol.name().ok()?.split('@').next()?;
-            let parameters = prototypes.get(name).copied().unwrap_or(0);
-            Some((slot, (LibraryCall::of(name), parameters)))
+            Some((slot, Imported::of(name, prototypes)))
         });
         let own = file.symbols().chain(file.dynamic_symbols());
         let own = own.filter(|it| is_linked && it.is_definition() && it.kind() == SymbolKind::Text);
         let linked = own.filter_map(|it| {
-            let name = it.name().ok()?;
-            let parameters = prototypes.get(name).copied().unwrap_or(0);
-            let call = LibraryCall::of(name);
-            (call != LibraryCall::Other).then_some((it.address(), (call, parameters)))
+            let known = Imported::of(it.name().ok()?, prototypes);
+            (known.call != LibraryCall::Other).then_some((it.address(), known))
         });
         Imports {
             imported: named.collect(),
@@ -230,8 +315,7 @@ impl Imports {
         }
     }
 
-    /// Returns the library's function that the call instruction `call` enters, and the number of
-    /// parameters that it declares. `entered` is the first address outside of the program's own
+    /// Returns the library's function that the call instruction `call` enters. `entered` is the first address outside of the program's own
     /// code that is reached; `bias` is the difference between an address in the process and in the
     /// program's file.
     pub fn called(
@@ -240,7 +324,7 @@ impl Imports {
         entered: u64,
         process: &mut Process,
         bias: u64,
-    ) -> (LibraryCall, usize) {
+    ) -> Imported {
         if let Some(found) = self.linked.get(&entered.wrapping_sub(bias)) {
             return *found;
         }
@@ -265,13 +349,26 @@ impl Imports {
             }
             registers[REGISTERS - 1] = it.instruction.next_ip();
         }
-        (LibraryCall::Other, 0)
+        Imported {
+            call: LibraryCall::Other,
+            parameters: 0,
+            texts: Texts::Of(0),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_those_that_a_format_prints_as_a_whole() {
+        assert_eq!(texts_of_format(b"%d: %s\n", 1), 0b100);
+        assert_eq!(texts_of_format(b"%.3s %-8s %% %*d %s", 1), 0b10_0100);
+        assert_eq!(texts_of_format(b"%5.2f %s %lld %s", 2), 0b1_0100);
+        assert_eq!(texts_of_format(b"%2$s %1$s", 1), 0);
+        assert_eq!(texts_of_format(b"%c%c%c%c%c%c %s %", 1), 0);
+    }
 
     #[test]
     fn what_is_copied_is_where_it_was_before() {

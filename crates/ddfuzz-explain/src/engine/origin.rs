@@ -10,6 +10,7 @@ use super::library::frees;
 use super::out_of_range::{is_negative, is_out_of_range, is_stored_short};
 use super::recorded::Recorded;
 use super::sources::{Source, comparison, decisions, inputs, last_write, reads, rounds};
+use super::unset::Unset;
 use super::writer::{By, LastWrite, Watched, Writer};
 use super::{Engine, EngineError, Point, Side, if_supported};
 
@@ -51,9 +52,12 @@ pub struct Origin {
     /// The last point of the failing run before the value was written or computed; `None` where that is not
     /// known.
     pub point: Option<Point>,
-    /// Whether nothing has set the memory from which the value was read: `written` then has the
+    /// The memory from which the value was read, if nothing has set it: `written` then has the
     /// call that allocated the block, or the call of the function whose local variable it is.
-    pub is_unset: bool,
+    pub unset: Option<Unset>,
+    /// The memory from which the value was read (address and size), with the last point of the failing
+    /// run before the read; `None` if it was not in memory, or if nothing has set it.
+    pub(crate) memory: Option<((u64, u64), Point)>,
     /// Whether the statement that wrote the value only copied it from memory.
     pub is_copy: bool,
     /// Whether the statement has computed a number below zero from numbers that are not below zero,
@@ -423,16 +427,19 @@ impl Engine {
         };
         let registers = recorded.executed[at].address_registers().into_iter();
         let selected_by = registers.map(|it| (recorded.clone(), at, Value::Register(it)));
-        if let Some(written) = unset {
+        if let Some(unset) = unset {
             back.origin = Some(Origin {
                 read: Some(read),
-                written,
-                is_unset: true,
+                written: unset.calls.clone(),
+                unset: Some(unset),
                 ..Origin::default()
             });
         } else if let Some(write) = self.last_write_before(recorded, at, address, size)? {
             back = self.made_of(points, &write)?;
-            back.origin = Some(write.origin(read));
+            back.origin = Some(Origin {
+                memory: point.map(|point| ((address, size), point)),
+                ..write.origin(read)
+            });
         }
         back.is_unwritten = back.origin.is_none();
         back.selected_by.extend(selected_by);

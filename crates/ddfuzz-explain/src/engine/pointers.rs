@@ -1,19 +1,19 @@
-//! From which pointers a recorded run computed the addresses of its writes: by additions of
+//! From which pointers a recorded run computed the addresses of its accesses: by additions of
 //! constants, which choose a field, and of other numbers, which choose an element. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use iced_x86::{Mnemonic, OpKind, Register};
 
 use super::instructions::{ARGUMENTS, Executed, RESULT, Value, general, is_clobbered};
 use super::library::LibraryCall;
-use super::recorded::Recorded;
+use super::recorded::{ALL_ARGUMENTS, Recorded};
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
 /// Number of the latest instructions that added constants to a pointer that are remembered for it.
 const ADDED: usize = 4;
-/// Largest number of groups of writes (`Written`) that are collected for a run.
+/// Largest number of groups of writes (`Written`), and of reads, that are collected for a run.
 const MOST: usize = 4_000;
 /// Largest number of unchanged bytes between two changed ones that count as written, too: with the
 /// value that they had before.
@@ -69,7 +69,8 @@ impl Pointer {
     }
 }
 
-/// How a recorded run has written to memory: by which kind of instruction or library's function.
+/// How a recorded run has accessed memory: by which kind of instruction or library's function. What
+/// is said of writes holds for reads as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// An instruction has written to successive elements, one after another.
@@ -78,16 +79,19 @@ pub(super) enum How {
     Anywhere,
     /// A library's function has written as many bytes as an argument says.
     Counted,
-    /// A library's function has copied a text.
+    /// A library's function has copied a text, or read one up to its terminating zero.
     Text,
     /// Another library's function has written: the memory that was seen to change.
     Called,
 }
 
-/// Memory that one instruction, or one call of a library's function, has written by one pointer: a
-/// group of writes.
+/// Memory that one instruction, or one call of a library's function, has written or read by one
+/// pointer: a group of writes, or of reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
+    /// Whether the memory was read, and not written. Of a text that a library's function reads,
+    /// only the first byte is known.
+    pub is_read: bool,
     /// Address of the instruction that writes, or that calls the library's function.
     pub pc: u64,
     /// How the memory was written.
@@ -111,18 +115,18 @@ pub(super) struct Written {
     pub at: usize,
     /// Indices in the recording of the write to the lowest byte and of the write to the highest.
     pub extremes: [usize; 2],
-    /// Value of the stack pointer at the first write.
-    stack: u64,
     /// Number of writes.
     pub count: usize,
 }
 
 impl Written {
     /// Returns the index in the recording of the write that stands for all of them: the write to
-    /// the highest byte if they are in any order, else the first write.
+    /// the highest byte if they are in any order, else the first write; of reads, the last one, unless
+    /// they are of single bytes.
     pub(super) fn told_at(&self) -> usize {
         match self.how {
             How::Anywhere => self.extremes[1],
+            _ if self.is_read && self.size > 1 => self.extremes[1],
             _ => self.at,
         }
     }
@@ -143,9 +147,9 @@ impl Written {
     }
 }
 
-/// What tells groups of writes apart: address of the instruction, stack pointer, and the `base` and
-/// `array` of the pointer with which it writes.
-type Site = (u64, u64, u64, Option<u64>);
+/// What tells groups of accesses apart: address of the instruction, stack pointer, the `base` and
+/// `array` of the pointer that it uses, and whether it reads.
+type Site = (u64, u64, u64, Option<u64>, bool);
 
 /// Follows the pointers of a recorded run, in the order of time.
 struct Following<'a> {
@@ -156,18 +160,22 @@ struct Following<'a> {
     /// Pointers in memory, by the address at which each is stored, with their values.
     memory: HashMap<u64, (Pointer, u64)>,
     found: Vec<Written>,
+    /// Number of groups of reads in `found`.
+    reads: usize,
     /// Index in `found` of the last group of writes for each instruction, stack pointer, and base
     /// and array of the pointer.
     last: HashMap<Site, usize>,
 }
 
-/// Returns what the program's own code has written in a recorded run, in groups, with the pointers
-/// that it used, in the order of the first writes. `areas` is the memory that the program may
-/// write, `is_user` tells whether an address is in the program's own code.
+/// Returns what the program's own code has written in a recorded run, and what the instructions at
+/// the addresses `reading` have read, in groups, with the pointers that it used, in the order of
+/// the first accesses. `areas` is the memory that the program may write, `is_user` tells whether an
+/// address is in the program's own code.
 pub(super) fn written(
     recorded: &Recorded,
     areas: &[Range<u64>],
     is_user: impl Fn(u64) -> bool,
+    reading: &HashSet<u64>,
 ) -> Vec<Written> {
     let mut following = Following {
         recorded,
@@ -175,16 +183,21 @@ pub(super) fn written(
         registers: [None; REGISTERS],
         memory: HashMap::new(),
         found: Vec::new(),
+        reads: 0,
         last: HashMap::new(),
     };
     let mut user: HashMap<u64, bool> = HashMap::new();
     for (at, executed) in recorded.executed.iter().enumerate() {
         let pc = executed.pc();
-        if *user.entry(pc).or_insert_with(|| is_user(pc)) && following.found.len() < MOST {
+        let is_user = *user.entry(pc).or_insert_with(|| is_user(pc));
+        if is_user && following.found.len() - following.reads < MOST {
             match executed.library {
                 Some(call) => following.call(at, call),
                 None => following.store(at),
             }
+        }
+        if is_user && following.reads < MOST && reading.contains(&pc) {
+            following.load(at);
         }
         if let Some(next) = recorded.executed.get(at + 1) {
             following.execute(executed, next);
@@ -285,34 +298,70 @@ impl Following<'_> {
         let Some((pointer, _)) = self.operand(executed).filter(|it| it.1 == address) else {
             return;
         };
-        let stack = executed.registers[usize::from(STACK_POINTER)];
-        self.add(
-            at,
-            (pointer, How::InTurn),
-            address..address.saturating_add(size),
-            stack,
-        );
+        let range = address..address.saturating_add(size);
+        self.add(at, (pointer, How::InTurn), range, false);
+    }
+
+    /// Records what the instruction with the index `at` reads from memory, if the pointer that it
+    /// uses is known; of the call of a library's function, the texts that it reads.
+    fn load(&mut self, at: usize) {
+        let executed = &self.recorded.executed[at];
+        if executed.is_library_call() && !executed.calls_by_memory() {
+            for (bit, number) in ALL_ARGUMENTS.iter().enumerate() {
+                let value = executed.registers[*number];
+                if executed.texts & 1 << bit != 0 {
+                    let pointer = self.registers[*number].unwrap_or(Pointer::new(value));
+                    self.begin(
+                        at,
+                        (pointer, How::Text),
+                        value..value.saturating_add(1),
+                        true,
+                    );
+                }
+            }
+            return;
+        }
+        let is_direct = executed.is_call() && !executed.calls_by_memory();
+        let Some((address, size)) = executed.read().filter(|_| !is_direct) else {
+            return;
+        };
+        if let Some((pointer, _)) = self.operand(executed).filter(|it| it.1 == address) {
+            let range = address..address.saturating_add(size);
+            self.add(at, (pointer, How::InTurn), range, true);
+        }
     }
 
     /// Adds a write by an instruction to the earlier writes of the same instruction, pointer and
     /// function call; if there are none, begins a new group of writes.
-    fn add(&mut self, at: usize, (pointer, how): (Pointer, How), range: Range<u64>, stack: u64) {
-        let pc = self.recorded.executed[at].pc();
-        let site = (pc, stack, pointer.base, pointer.array);
+    fn add(&mut self, at: usize, (pointer, how): (Pointer, How), range: Range<u64>, is_read: bool) {
+        let executed = &self.recorded.executed[at];
+        let stack = executed.registers[usize::from(STACK_POINTER)];
+        let site = (executed.pc(), stack, pointer.base, pointer.array, is_read);
         let known = self.last.get(&site).map(|known| &mut self.found[*known]);
+        // Texts are told apart by where they begin.
+        let is_other = is_read && range.end - range.start == 1;
+        let known = known.filter(|it| !is_other || it.range.end == range.start);
         // Another call of the function begins anew.
         match known.filter(|it| it.count == 1 || it.first != range.start) {
             Some(known) => known.add(range, at, pointer),
             None => {
                 self.last.insert(site, self.found.len());
-                self.begin(at, (pointer, how), range, stack);
+                self.begin(at, (pointer, how), range, is_read);
             }
         }
     }
 
-    /// Begins a new group with a write that is not part of an earlier one.
-    fn begin(&mut self, at: usize, (pointer, how): (Pointer, How), range: Range<u64>, stack: u64) {
+    /// Begins a new group with an access that is not part of an earlier one.
+    fn begin(
+        &mut self,
+        at: usize,
+        (pointer, how): (Pointer, How),
+        range: Range<u64>,
+        is_read: bool,
+    ) {
+        self.reads += usize::from(is_read);
         self.found.push(Written {
+            is_read,
             pc: self.recorded.executed[at].pc(),
             how,
             root: pointer.root,
@@ -323,7 +372,6 @@ impl Following<'_> {
             arrays: [pointer.array; 2],
             at,
             extremes: [at; 2],
-            stack,
             count: 1,
         });
     }
@@ -331,7 +379,6 @@ impl Following<'_> {
     /// Records what the call of a library's function at the index `at` writes.
     fn call(&mut self, at: usize, call: LibraryCall) {
         let executed = &self.recorded.executed[at];
-        let stack = executed.registers[usize::from(STACK_POINTER)];
         let changed = self.recorded.changed.get(&at);
         let (how, numbers): (How, &[usize]) = match call {
             LibraryCall::Copy | LibraryCall::Fill => (How::Counted, &ARGUMENTS[..1]),
@@ -361,7 +408,7 @@ impl Following<'_> {
             let Some(end) = end.filter(|end| *end > *value && self.is_address(*value)) else {
                 continue;
             };
-            self.begin(at, (pointer, how), *value..end, stack);
+            self.begin(at, (pointer, how), *value..end, false);
         }
     }
 
@@ -384,6 +431,19 @@ impl Following<'_> {
                 && let Some((pointer, value)) = value.filter(|_| it.mnemonic() == Mnemonic::Mov)
             {
                 self.memory.insert(address, (pointer, value));
+            } else if let Some((address, 8)) = executed.summed()
+                && let Some((pointer, value)) = self.memory.get(&address).copied()
+            {
+                let is_less = matches!(it.mnemonic(), Mnemonic::Sub | Mnemonic::Dec);
+                let by = executed.summand().unwrap_or(0);
+                let by = if is_less { by.wrapping_neg() } else { by };
+                let is_constant = it.op_count() < 2 || it.op1_kind() != OpKind::Register;
+                let pointer = match is_constant {
+                    true => pointer.with(by, it.ip()),
+                    false => pointer.indexed(value),
+                };
+                self.memory
+                    .insert(address, (pointer, value.wrapping_add(by)));
             }
         } else if executed.is_push() {
             let stack = next.registers[usize::from(STACK_POINTER)];
@@ -496,7 +556,7 @@ mod tests {
 
     fn found(code: &[Instruction<'_>]) -> Vec<Written> {
         let areas = [0x5000..0x6000, 0x8000..0xa000];
-        written(&recorded(code), &areas, |_| true)
+        written(&recorded(code), &areas, |_| true, &HashSet::new())
     }
 
     /// DWARF numbers of rax, rcx and rbx.

@@ -638,6 +638,14 @@ impl Process {
         set(7, control)
     }
 
+    /// Returns the watchpoints, as bits, by which the process was stopped last.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn written_slots(&self) -> io::Result<u64> {
+        Ok(self.debug_register(6)? & 0b1111)
+    }
+
     /// Reads a debug register of the processor, by its number.
     fn debug_register(&self, number: usize) -> io::Result<u64> {
         let at = std::mem::offset_of!(libc::user, u_debugreg) + 8 * number;

@@ -9,7 +9,7 @@ use ddfuzz_triage::memory::Memory;
 
 use super::crashed::FailureSlice;
 use super::instructions::{ARGUMENTS, Executed, Value};
-use super::library::LibraryCall;
+use super::library::{LibraryCall, Texts, texts_of_format};
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::sources::{Source, source};
@@ -46,7 +46,7 @@ const FARTHEST: u64 = 2048;
 /// and after the call, to find out what the call has written.
 const NEAR: usize = 512;
 /// DWARF numbers of the registers of all arguments: rdi, rsi, rdx, rcx, r8, r9.
-const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
+pub(super) const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 
 /// Largest number of values from which an address was computed that are tried to find the pointer
 /// among them.
@@ -252,6 +252,18 @@ fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
 }
 
+/// Returns the arguments that the called function reads as texts, as bits.
+fn texts_read(texts: Texts, call: &Executed, run: &mut Run) -> u8 {
+    match texts {
+        Texts::Of(arguments) => arguments,
+        Texts::Format(at) => {
+            let format = run.process.bytes(call.registers[ALL_ARGUMENTS[at]], NEAR);
+            let end = format.iter().position(|it| *it == 0).unwrap_or(0);
+            texts_of_format(&format[..end], at + 1)
+        }
+    }
+}
+
 /// Returns the little-endian number in `bytes`; `None` for more than eight bytes.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut all = [0; 8];
@@ -453,11 +465,12 @@ impl Engine {
             return Ok(Some(by_number(&now)));
         }
         if let Some(last) = recorded.executed.last_mut() {
-            let (called, parameters) =
-                self.imports
-                    .called(last, now.rip, &mut run.process, self.bias);
-            last.library = Some(called);
-            last.parameters = parameters;
+            let called = self
+                .imports
+                .called(last, now.rip, &mut run.process, self.bias);
+            last.library = Some(called.call);
+            last.parameters = called.parameters;
+            last.texts = texts_read(called.texts, last, run);
         }
         let Some(back) = run.process.word(now.rsp).filter(|it| self.is_own_code(*it)) else {
             return Err(EngineError::Unsupported(super::Unsupported::Unsteady));

@@ -40,7 +40,7 @@ pub struct Run {
     /// Address ranges of the program's arguments: the array `argv`, and each text.
     arguments: Vec<Area>,
     stack: ShadowStack,
-    hits: HashMap<u64, u64>,
+    pub(super) hits: HashMap<u64, u64>,
 }
 
 /// How a run has stopped after it was resumed.

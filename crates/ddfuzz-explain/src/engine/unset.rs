@@ -1,14 +1,18 @@
 //! Finds memory that is read before anything sets it: a heap block since its allocation, a local
 //! variable since the call of its function. The failing run is made again with a watchpoint on the
-//! memory.
+//! memory, and then with other values there from the beginning of the memory's life.
 
 use ddfuzz_triage::memory::{Maps, Memory};
 
-use super::process::Stop;
+use super::instructions::Executed;
+use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
+use super::watchdog::TimeLimit;
 use super::writer::Watched;
 use super::writer::watch;
-use super::{Engine, EngineError, Point, Side};
+use super::{Ending, Engine, EngineError, Point, Side, if_supported};
+use crate::crossing::{is_record, parts_at};
+use crate::graph::{Graph, Leaf, LeafKind, Object, Origin, Place, Target};
 
 /// Largest number of times that a run is stopped in the search for unset memory.
 const MOST_STOPS: usize = 20_000;
@@ -16,9 +20,48 @@ const MOST_STOPS: usize = 20_000;
 /// Number of bytes below the stack pointer that a function may use.
 const RED_ZONE: u64 = 128;
 
+/// Value of each byte that is written to memory to see whether the memory is set later.
+const MARK: u8 = 0xa5;
+/// Largest size of an instruction, in bytes.
+const LONGEST: usize = 15;
+/// Number of watchpoints that the processor has.
+const WATCHPOINTS: usize = 4;
+/// Bit in the size of a heap block that was mapped on its own.
+const IS_MAPPED: u64 = 2;
+
+/// Memory that nothing has set between the beginning of its life and a read of it in the failing
+/// run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unset {
+    /// Address and size of the memory in bytes.
+    memory: (u64, u64),
+    /// The last point of the failing run before the read.
+    to: Point,
+    begins: Begins,
+    /// How many times the life of the memory has begun when it is read.
+    nth: u64,
+    /// Addresses in the program's own code of the calls that led to the allocation of its heap
+    /// block, or to the function whose local variable it is, innermost first.
+    pub calls: Vec<u64>,
+}
+
+/// What runs and debug information say of memory that was read before anything set it.
+pub(crate) struct UnsetVariable {
+    /// Name of the memory, as C would write it.
+    pub name: String,
+    /// Whether the memory belongs to a local variable, and not to a heap block.
+    pub is_local: bool,
+    /// Addresses of the statement that sets other fields of the record around the memory, the last
+    /// one of the function that does so first, and of the calls that led to it, innermost first;
+    /// empty where there is none.
+    pub beside: Vec<u64>,
+    /// What is there from the beginning of its life in the run that does not fail.
+    pub instead: &'static str,
+}
+
 /// The event with which the life of some memory begins: the content that it had before means
 /// nothing.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begins {
     /// The function at `entry` is called, and its frame gets the canonical frame address `cfa`: the
     /// memory is a local variable of that call.
@@ -31,8 +74,11 @@ enum Begins {
 struct Pending {
     stack_pointer: u64,
     size: u64,
-    /// Whether the function itself sets the block, as `calloc` and `realloc` do.
-    is_set: bool,
+    /// Number of bytes at the beginning of the block that the function itself sets: all of
+    /// `calloc`, and the size of the earlier block of `realloc`.
+    set: u64,
+    /// The earlier block that `realloc` is given; 0 for other functions.
+    earlier: u64,
 }
 
 /// What a run has shown so far about the memory in question: whether anything has set it.
@@ -42,55 +88,75 @@ struct Life {
     /// Addresses of the calls that led to the last beginning of the memory's life, innermost first;
     /// `None` if something has set the memory since, or its life has not begun.
     unset: Option<Vec<u64>>,
+    /// How many times the life of the memory has begun.
+    begun: u64,
 }
 
 impl Engine {
     /// Finds out whether memory (address and size) has not been set when the failing run arrives at
-    /// the point `to`. If so, returns the calls that led to the allocation of its heap block, or to
-    /// the function whose local variable it is: their addresses in the program's own code,
-    /// innermost first. `None` if something has set any byte of the memory, or if that is not
-    /// known.
+    /// the point `to`. `None` if something has set any byte of the memory, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
     pub(super) fn unset_since(
         &mut self,
-        (address, size): (u64, u64),
+        memory: (u64, u64),
         to: Point,
-    ) -> Result<Option<Vec<u64>>, EngineError> {
-        let Some(begins) = self.life_of(address, to)? else {
+    ) -> Result<Option<Unset>, EngineError> {
+        let Some(begins) = self.life_of(memory.0, to)? else {
             return Ok(None);
         };
+        let Some((_, life)) = self.lived(memory, begins, to, None)? else {
+            return Ok(None);
+        };
+        let calls = life.unset.filter(|calls| !calls.is_empty());
+        Ok(calls.map(|calls| Unset {
+            memory,
+            to,
+            begins,
+            nth: life.begun,
+            calls,
+        }))
+    }
+
+    /// Makes the failing run up to the point `to` or, if `nth` is given, up to the event `begins`
+    /// with which the life of the memory begins for this time. Returns the stopped run, and what it
+    /// has shown of the memory; `None` if it does not come there.
+    fn lived(
+        &mut self,
+        (address, size): (u64, u64),
+        begins: Begins,
+        to: Point,
+        nth: Option<u64>,
+    ) -> Result<Option<(Run, Life)>, EngineError> {
         let Some(mut run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
-        let mut allocators = Vec::new();
-        match begins {
-            Begins::Call { entry, .. } => run.process.set_breakpoint(entry)?,
-            Begins::Allocation => {
-                let names = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
-                for name in names {
-                    if let Some(at) = self.runtime_symbol(&run.process, name) {
-                        run.process.set_breakpoint(at)?;
-                        allocators.push((name, at));
-                    }
-                }
-            }
+        let allocators = self.stop_at_beginnings(&mut run, begins)?;
+        if nth.is_none() {
+            let watched = Watched {
+                address,
+                size,
+                frame: None,
+            };
+            watch(&run.process, watched)?;
         }
-        let watched = Watched {
-            address,
-            size,
-            frame: None,
-        };
-        watch(&run.process, watched)?;
         run.process.set_breakpoint(to.pc)?;
-        let (mut life, mut left) = (Life::default(), to.nth);
+        let mut life = Life::default();
+        let mut value = run.process.bytes(address, size as usize);
         for _ in 0..MOST_STOPS {
             self.check_time()?;
-            match self.resume(&mut run.process, Pace::SystemCalls)? {
+            let next = self.resume(&mut run.process, Pace::SystemCalls)?;
+            let before = match &next {
+                Next::Ended(_) => return Ok(None),
+                _ => std::mem::replace(&mut value, run.process.bytes(address, size as usize)),
+            };
+            match next {
                 Next::Ended(_) => break,
                 Next::Other(Stop::SystemCall) => {
-                    if reads_into(&run, address, size)? {
+                    // What has just been mapped was written by nobody.
+                    let is_changed = before != value && before.len() == value.len();
+                    if is_changed || reads_into(&run, address, size)? {
                         life.unset = None;
                     }
                 }
@@ -98,12 +164,16 @@ impl Engine {
                 Next::Other(_) => life.unset = None,
                 Next::Breakpoint(registers) => {
                     if registers.rip == to.pc {
-                        left -= 1;
-                        if left == 0 {
-                            return Ok(life.unset.filter(|calls| !calls.is_empty()));
+                        let hits = run.hits.entry(to.pc).or_default();
+                        if *hits + 1 == to.nth {
+                            return Ok(nth.is_none().then_some((run, life)));
                         }
+                        *hits += 1;
                     }
                     self.record_stop(&mut run, (begins, &allocators), address, &mut life)?;
+                    if nth == Some(life.begun) {
+                        return Ok(Some((run, life)));
+                    }
                     if run.process.step_over_writes(registers.rip)? {
                         life.unset = None;
                     }
@@ -111,6 +181,290 @@ impl Engine {
             }
         }
         Ok(None)
+    }
+
+    /// Sets breakpoints in `run` at the functions with which a life that begins as `begins` says
+    /// may begin. Returns the allocating functions among them, with their addresses.
+    fn stop_at_beginnings(
+        &mut self,
+        run: &mut Run,
+        begins: Begins,
+    ) -> Result<Vec<(&'static str, u64)>, EngineError> {
+        let mut allocators = Vec::new();
+        match begins {
+            Begins::Call { entry, .. } => run.process.set_breakpoint(entry)?,
+            Begins::Allocation => {
+                for name in ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"] {
+                    if let Some(at) = self.runtime_symbol(&run.process, name) {
+                        run.process.set_breakpoint(at)?;
+                        allocators.push((name, at));
+                    }
+                }
+            }
+        }
+        Ok(allocators)
+    }
+
+    /// Returns what is known of the memory `unset`, which the failing run reads before anything has
+    /// set it, by the instruction at the address `read`. Runs are made in which it has other values
+    /// from the beginning of its life: one in which it must keep them up to the read, and up to two,
+    /// which may take `limit`, in which it is zero, or what the passing run reads there. `averts`
+    /// tells from the end of these whether the run does not fail. `None` if both fail, if no
+    /// variable leads to the memory, or if it does not keep the values.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn unset_variable(
+        &mut self,
+        (unset, read): (&Unset, Option<u64>),
+        limit: TimeLimit,
+        averts: impl Fn(&Ending) -> bool,
+    ) -> Result<Option<UnsetVariable>, EngineError> {
+        let Some(graph) = if_supported(self.kept_state(unset))? else {
+            return Ok(None);
+        };
+        let Some((id, offset)) = graph.containing(unset.memory.0) else {
+            return Ok(None);
+        };
+        let object = &graph.objects[id];
+        let mut leaves = object.leaves.iter();
+        let leaf = leaves.find(|it| (it.offset..it.offset + it.size).contains(&offset));
+        let is_described = !matches!(object.origin, Origin::Undescribed | Origin::Raw);
+        let Some(leaf) = leaf.filter(|_| is_described) else {
+            return Ok(None);
+        };
+        let name = self.name_by_pointer(&graph, (id, offset), leaf);
+        let name = name.unwrap_or_else(|| graph.name_of(id, leaf, offset));
+        let zeros = Some(vec![0; unset.memory.1 as usize]);
+        let instead = match self
+            .with_value(unset, zeros, limit)?
+            .is_some_and(|it| averts(&it))
+        {
+            true => "0",
+            false => {
+                let value = if_supported(self.passing_value(unset, read))?;
+                match self
+                    .with_value(unset, value, limit)?
+                    .is_some_and(|it| averts(&it))
+                {
+                    true => "the value of the passing run",
+                    false => return Ok(None),
+                }
+            }
+        };
+        let fields = self.fields_beside(&graph, unset.memory);
+        let beside = if_supported(self.set_beside(unset, &fields).map(Some))?;
+        Ok(Some(UnsetVariable {
+            name,
+            is_local: matches!(unset.begins, Begins::Call { .. }),
+            beside: beside.unwrap_or_default(),
+            instead,
+        }))
+    }
+
+    /// Makes the failing run, which may take `limit`, with `value` in the memory `unset` from the
+    /// beginning of its life, and returns how it ends; `None` if there is no value, or if the run
+    /// does not come there.
+    fn with_value(
+        &mut self,
+        unset: &Unset,
+        value: Option<Vec<u8>>,
+        limit: TimeLimit,
+    ) -> Result<Option<Ending>, EngineError> {
+        let Some(value) = value else {
+            return Ok(None);
+        };
+        let Some((mut run, _)) = self.beginning(unset)? else {
+            return Ok(None);
+        };
+        let (address, size) = unset.memory;
+        // A part of the stack that is used later need not be there yet.
+        if run.process.bytes(address, size as usize).len() != value.len() {
+            return Ok(None);
+        }
+        self.changed_runs += 1;
+        run.process.write(address, &value)?;
+        let _limit = run.process.limit(limit);
+        loop {
+            self.check_time()?;
+            if let Next::Ended(ending) = self.resume(&mut run.process, Pace::Free)? {
+                return Ok(Some(*ending));
+            }
+        }
+    }
+
+    /// Returns what the instruction at the address `read` reads in the passing run when it is first
+    /// executed; `None` if it is not, or does not read as many bytes as the memory `unset` has.
+    fn passing_value(
+        &mut self,
+        unset: &Unset,
+        read: Option<u64>,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        let [passing, failing] = &self.sides;
+        let Some(read) = read.filter(|_| passing.1 != failing.1) else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Passing)?;
+        run.process.set_breakpoint(read)?;
+        let registers = loop {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) => break registers,
+                Next::Ended(_) => return Ok(None),
+                Next::Other(_) => {}
+            }
+        };
+        run.process.remove_breakpoints()?;
+        let code = run.process.bytes(read, LONGEST);
+        let executed = Executed::new(&code, by_number(&registers));
+        let memory = executed.and_then(|it| it.read());
+        let memory = memory.filter(|it| it.1 == unset.memory.1);
+        Ok(memory.map(|(at, size)| run.process.bytes(at, size as usize)))
+    }
+
+    /// Returns the name of the value `leaf` at a place in the state `graph`, by the pointer to the
+    /// innermost record around it that a variable of the innermost frame is, as `cell->next`;
+    /// `None` where there is none.
+    pub(super) fn name_by_pointer(
+        &self,
+        graph: &Graph,
+        (id, offset): Target,
+        leaf: &Leaf,
+    ) -> Option<String> {
+        let types = &self.info.types;
+        let object = &graph.objects[id];
+        let Place::Memory(start) = object.place else {
+            return None;
+        };
+        let parts = parts_at(types, (object.of, object.bytes.len() as u64), offset);
+        let record = parts.iter().rfind(|it| is_record(types, it))?;
+        let path = leaf.path.strip_prefix(&record.path)?.strip_prefix('.')?;
+        let frame = |it: &Object| match it.origin {
+            Origin::Local { frame, .. } => Some(frame),
+            _ => None,
+        };
+        let leads = |it: &&Object| {
+            let pointer = it.leaves.first().filter(|leaf| leaf.path.is_empty());
+            pointer.is_some_and(|leaf| {
+                leaf.kind == LeafKind::Pointer(record.of)
+                    && it.address(leaf) == start + record.range.start
+            })
+        };
+        let pointers = graph.objects.iter().filter(|it| frame(it).is_some());
+        let pointer = pointers.filter(leads).max_by_key(|it| frame(it))?;
+        Some(format!("{}->{path}", pointer.name))
+    }
+
+    /// Returns the failing run stopped where the life of the memory `unset` begins, without
+    /// breakpoints; `None` if it does not come there.
+    fn beginning(&mut self, unset: &Unset) -> Result<Option<(Run, Life)>, EngineError> {
+        let found = self.lived(unset.memory, unset.begins, unset.to, Some(unset.nth))?;
+        let Some((mut run, life)) = found else {
+            return Ok(None);
+        };
+        run.process.remove_breakpoints()?;
+        Ok(Some((run, life)))
+    }
+
+    /// Makes the failing run with marks in the memory `unset` from the beginning of its life, and
+    /// returns the memory graph at the point before the read; `None` if something has set the
+    /// memory until then, be it the kernel.
+    fn kept_state(&mut self, unset: &Unset) -> Result<Option<Graph>, EngineError> {
+        let Some((mut run, _)) = self.beginning(unset)? else {
+            return Ok(None);
+        };
+        let (address, size) = unset.memory;
+        let before = run.process.bytes(address, size as usize);
+        let marks = vec![MARK; size as usize];
+        if before.len() != marks.len() {
+            return Ok(None);
+        }
+        run.process.write(address, &marks)?;
+        self.run_to(&mut run, unset.to)?;
+        if run.process.bytes(address, size as usize) != marks {
+            return Ok(None);
+        }
+        run.process.write(address, &before)?;
+        Ok(Some(self.capture(&mut run)?.graph))
+    }
+
+    /// Returns the fields of the innermost record around `memory` in the state `graph` that are
+    /// nearest to it, each as address and size of what a watchpoint can watch of it.
+    pub(super) fn fields_beside(&self, graph: &Graph, memory: (u64, u64)) -> Vec<(u64, u64)> {
+        let types = &self.info.types;
+        let Some((id, offset)) = graph.containing(memory.0) else {
+            return Vec::new();
+        };
+        let object = &graph.objects[id];
+        let Place::Memory(start) = object.place else {
+            return Vec::new();
+        };
+        let parts = parts_at(types, (object.of, object.bytes.len() as u64), offset);
+        let Some(record) = parts.iter().rfind(|it| is_record(types, it)) else {
+            return Vec::new();
+        };
+        let fields = object.leaves.iter().filter(|it| {
+            let is_other = it.offset >= offset + memory.1 || it.offset + it.size <= offset;
+            is_other && record.range.contains(&it.offset)
+        });
+        let watched = fields.map(|it| {
+            let at = start + it.offset;
+            let fits = |size: &u64| *size <= it.size && at.is_multiple_of(*size);
+            (at, [8, 4, 2].into_iter().find(fits).unwrap_or(1))
+        });
+        let mut found: Vec<(u64, u64)> = watched.collect();
+        found.dedup_by_key(|it| it.0);
+        found.sort_by_key(|it| it.0.abs_diff(memory.0));
+        found.truncate(WATCHPOINTS);
+        found
+    }
+
+    /// Makes the failing run from the beginning of the life of the memory `unset` to the read of
+    /// it, and returns the addresses of the last of the statements that set `fields` (address and
+    /// size) in the function that does so first, and of the calls that led to it, innermost first;
+    /// empty if nothing sets them.
+    fn set_beside(
+        &mut self,
+        unset: &Unset,
+        fields: &[(u64, u64)],
+    ) -> Result<Vec<u64>, EngineError> {
+        let mut last: Vec<u64> = Vec::new();
+        let Some((mut run, _)) = self.beginning(unset)?.filter(|_| !fields.is_empty()) else {
+            return Ok(last);
+        };
+        for (slot, (at, size)) in fields.iter().enumerate() {
+            run.process.watch(slot, *at, *size)?;
+        }
+        run.process.set_breakpoint(unset.to.pc)?;
+        for _ in 0..MOST_STOPS {
+            self.check_time()?;
+            let is_write = match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(_) => break,
+                Next::Other(stop) => stop == Stop::Trap,
+                Next::Breakpoint(registers) => {
+                    let hits = run.hits.entry(unset.to.pc).or_default();
+                    *hits += 1;
+                    if *hits >= unset.to.nth {
+                        break;
+                    }
+                    run.process.step_over_writes(registers.rip)?
+                }
+            };
+            if !is_write {
+                continue;
+            }
+            let writer = self.describe(&mut run.process, Side::Failing, fields[0].0, false)?;
+            let Some(calls) = writer.map(|it| it.calls).filter(|it| !it.is_empty()) else {
+                continue;
+            };
+            let is_same = last.is_empty()
+                || calls[1..] == last[1..] && self.function(calls[0]) == self.function(last[0]);
+            if !is_same {
+                break;
+            }
+            last = calls;
+        }
+        Ok(last)
     }
 
     /// Returns the event with which the memory at `address`, which is used at the point `to` of the
@@ -162,6 +516,7 @@ impl Engine {
                     innermost.code += 1;
                 }
                 life.unset = Some(self.own_calls(&frames));
+                life.begun += 1;
             }
         } else if let Some((name, _)) = allocator {
             let size = match *name {
@@ -169,12 +524,18 @@ impl Engine {
                 "calloc" => registers.rdi.saturating_mul(registers.rsi),
                 _ => registers.rsi,
             };
+            let (set, earlier) = match *name {
+                "calloc" => (u64::MAX, 0),
+                "realloc" => (self.copied_by_realloc(run, registers.rdi), registers.rdi),
+                _ => (0, 0),
+            };
             if let Some(back) = run.process.word(registers.rsp) {
                 run.process.set_breakpoint(back)?;
                 life.pending.push(Pending {
                     stack_pointer: registers.rsp + 8,
                     size,
-                    is_set: ["calloc", "realloc"].contains(name),
+                    set,
+                    earlier,
                 });
             }
         } else {
@@ -185,10 +546,29 @@ impl Engine {
             {
                 let frames = self.frames(&mut run.process)?;
                 let calls = self.own_calls(&frames);
-                life.unset = Some(calls).filter(|_| !call.is_set);
+                let is_set = address - registers.rax < call.set;
+                // Of a block that grows where it is, the earlier part lives on.
+                if !is_set || call.earlier != registers.rax {
+                    life.unset = Some(calls).filter(|_| !is_set);
+                    life.begun += 1;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Returns how many bytes of the heap block `block` a call of `realloc` copies at most, or
+    /// keeps where they are.
+    fn copied_by_realloc(&self, run: &mut Run, block: u64) -> u64 {
+        if block == 0 {
+            return 0;
+        }
+        let size = run.process.word(block.wrapping_sub(8));
+        match size.filter(|_| !self.has_asan) {
+            Some(size) if size & IS_MAPPED != 0 => (size & !7).saturating_sub(16),
+            Some(size) => (size & !7).saturating_sub(8),
+            None => u64::MAX,
+        }
     }
 }
 

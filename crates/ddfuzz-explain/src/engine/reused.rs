@@ -1,0 +1,208 @@
+//! Finds a field that still has its value from an earlier use of its record: a function has set the
+//! other fields anew since, and not this one, as where an element of a pool is used again.
+
+use ddfuzz_triage::memory::Memory;
+
+use super::process::Stop;
+use super::run::{Next, Pace, Run};
+use super::watchdog::TimeLimit;
+use super::{Ending, Engine, EngineError, Point, Side, if_supported};
+use crate::crossing::{is_record, parts_at};
+
+/// Largest number of times that a run is stopped by writes to a record.
+const MOST_STOPS: usize = 5_000;
+/// Largest number of other fields of the record that are watched: the processor watches four places.
+const FIELDS: usize = 3;
+/// Smallest number of other fields that a function must set for a new use of the record.
+const LEAST: usize = 2;
+
+/// A field that has kept its value since an earlier use of its record.
+pub(crate) struct Reused {
+    /// Name of the field, as C would write it.
+    pub name: String,
+    /// Addresses of the statement that was the last to set another field anew, and of the calls that
+    /// led to it, innermost first.
+    pub beside: Vec<u64>,
+}
+
+/// Writes of a run to other fields of a record by one call of a function, without a write to the
+/// field in question in between.
+struct Set {
+    /// Addresses of the last of the writes, and of the calls that led to it, innermost first.
+    calls: Vec<u64>,
+    /// The fields that were set, as bits.
+    fields: u64,
+    /// Number of writes to the record up to the last of these.
+    nth: usize,
+}
+
+impl Engine {
+    /// Finds out whether the field at `memory` (address and size), which the failing run reads after
+    /// the point `to`, was set in an earlier use of its record only: a function has set all other
+    /// watched fields before the field was set, and again after that. `None` if it was not, if that
+    /// is not known, or if the run fails with zero there since then: `averts` tells that from the
+    /// end of a run, which may take `limit`.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn reused_variable(
+        &mut self,
+        (memory, to): ((u64, u64), Point),
+        limit: TimeLimit,
+        averts: impl Fn(&Ending) -> bool,
+    ) -> Result<Option<Reused>, EngineError> {
+        let fits = [1, 2, 4, 8].contains(&memory.1) && memory.0.is_multiple_of(memory.1);
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, to)?;
+        let graph = self.capture(&mut run)?.graph;
+        drop(run);
+        let Some((id, offset)) = graph.containing(memory.0).filter(|_| fits) else {
+            return Ok(None);
+        };
+        let object = &graph.objects[id];
+        let types = &self.info.types;
+        let parts = parts_at(types, (object.of, object.bytes.len() as u64), offset);
+        // A variable is one record for the whole run.
+        let is_one = |path: &str| object.is_variable() && path.is_empty();
+        let record = parts.iter().rfind(|it| is_record(types, it));
+        let leaf = object.leaves.iter().find(|it| it.offset == offset);
+        let Some(leaf) = leaf.filter(|_| record.is_some_and(|it| !is_one(&it.path))) else {
+            return Ok(None);
+        };
+        let name = self.name_by_pointer(&graph, (id, offset), leaf);
+        let name = name.unwrap_or_else(|| graph.name_of(id, leaf, offset));
+        let mut fields = self.fields_beside(&graph, memory);
+        fields.truncate(FIELDS);
+        if fields.len() < LEAST {
+            return Ok(None);
+        }
+        fields.insert(0, memory);
+        let Some(set) = if_supported(self.set_anew(&fields, to))? else {
+            return Ok(None);
+        };
+        let ending = self.with_zero_since(&fields, set.nth, limit)?;
+        Ok(averts(&ending).then_some(Reused {
+            name,
+            beside: set.calls,
+        }))
+    }
+
+    /// Starts the failing run with watchpoints on `fields` (address and size).
+    fn watching_fields(&mut self, fields: &[(u64, u64)]) -> Result<Option<Run>, EngineError> {
+        let run = self.at_entry(Side::Failing)?;
+        if let Some(run) = &run {
+            for (slot, (at, size)) in fields.iter().enumerate() {
+                run.process.watch(slot, *at, *size)?;
+            }
+        }
+        Ok(run)
+    }
+
+    /// Makes the failing run up to the point `to`, and returns the first writes after the last write
+    /// to the first of `fields` by which a function sets all others, if the same function has done
+    /// so before that write; `None` if there are none.
+    fn set_anew(&mut self, fields: &[(u64, u64)], to: Point) -> Result<Option<Set>, EngineError> {
+        let Some(mut run) = self.watching_fields(fields)? else {
+            return Ok(None);
+        };
+        run.process.set_breakpoint(to.pc)?;
+        let all = (1 << fields.len()) - 2;
+        let (address, size) = fields[0];
+        let mut value = run.process.bytes(address, size as usize);
+        let (mut before, mut after): (Vec<Set>, Vec<Set>) = (Vec::new(), Vec::new());
+        let (mut nth, mut left) = (0, to.nth);
+        for _ in 0..MOST_STOPS {
+            self.check_time()?;
+            let next = self.resume(&mut run.process, Pace::SystemCalls)?;
+            let is_write = match &next {
+                Next::Ended(_) => return Ok(None),
+                Next::Other(stop) => *stop == Stop::Trap,
+                Next::Breakpoint(registers) => {
+                    left -= 1;
+                    if left == 0 {
+                        break;
+                    }
+                    run.process.step_over_writes(registers.rip)?
+                }
+            };
+            let now = run.process.bytes(address, size as usize);
+            let slots = match is_write {
+                true => run.process.written_slots()?,
+                false => 0,
+            };
+            nth += usize::from(is_write);
+            // The kernel's writes are seen by the value.
+            if now != value && now.len() == value.len() || slots & 1 != 0 {
+                before.append(&mut after);
+            }
+            value = now;
+            if slots & all == 0 {
+                continue;
+            }
+            let written = fields[slots.trailing_zeros().max(1) as usize].0;
+            let writer = self.describe(&mut run.process, Side::Failing, written, false)?;
+            let Some(calls) = writer.map(|it| it.calls).filter(|it| !it.is_empty()) else {
+                continue;
+            };
+            let set = Set {
+                calls,
+                fields: slots & all,
+                nth,
+            };
+            match after.last_mut().filter(|it| self.is_one_call(it, &set)) {
+                Some(last) => {
+                    *last = Set {
+                        fields: last.fields | set.fields,
+                        ..set
+                    }
+                }
+                None => after.push(set),
+            }
+        }
+        let is_whole = |it: &Set| it.fields == all;
+        let is_of =
+            |it: &Set, other: &Set| self.function(it.calls[0]) == self.function(other.calls[0]);
+        let found = after.into_iter().find(|it| {
+            is_whole(it)
+                && before
+                    .iter()
+                    .any(|other| is_whole(other) && is_of(it, other))
+        });
+        // What is not reached says nothing.
+        Ok(found.filter(|_| left == 0))
+    }
+
+    /// Returns true if two writes were made by the same function, called from the same place.
+    fn is_one_call(&self, one: &Set, other: &Set) -> bool {
+        let function = |it: &Set| self.function(it.calls[0]);
+        one.calls[1..] == other.calls[1..] && function(one) == function(other)
+    }
+
+    /// Makes the failing run, within `limit`, with zero in the first of `fields` from the write with
+    /// the number `nth` to them on, and returns how it ends.
+    fn with_zero_since(
+        &mut self,
+        fields: &[(u64, u64)],
+        nth: usize,
+        limit: TimeLimit,
+    ) -> Result<Ending, EngineError> {
+        self.changed_runs += 1;
+        let unsteady = EngineError::Unsupported(super::Unsupported::Unsteady);
+        let mut run = self.watching_fields(fields)?.ok_or(unsteady)?;
+        let _limit = run.process.limit(limit);
+        let (mut writes, mut is_set) = (0, false);
+        loop {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => return Ok(*ending),
+                Next::Other(stop) => writes += usize::from(stop == Stop::Trap),
+                Next::Breakpoint(_) => {}
+            }
+            if writes == nth && !is_set {
+                let (address, size) = fields[0];
+                run.process.write(address, &vec![0; size as usize])?;
+                is_set = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Sentences of the text about accesses outside of variables, and about variables that are read before
+//! anything sets them. Pure.
+
+use crate::named_places::{calls, shown_place};
+use crate::report::{Explanation, OverrunRecord};
+
+/// Writes a sentence each about a write and a read outside of a variable, and about a variable that
+/// is read before anything sets it, as far as they are known.
+pub(crate) fn outside(it: &Explanation) -> impl Iterator<Item = String> {
+    let all = [overrun(it), overread(it), unset(it)];
+    all.into_iter().flatten()
+}
+
+/// Writes a sentence about the write that reaches out of its variable into another; `None` if none
+/// is known.
+fn overrun(it: &Explanation) -> Option<String> {
+    let found = it.overrun.as_ref()?;
+    let what = crossing(found, ["writes to", "writes", "into"]);
+    let so = if found.is_averted { "" } else { " so" };
+    Some(format!(
+        "{what}. With this undone, the run does not fail{so}."
+    ))
+}
+
+/// Says, as the beginning of a sentence, which access reaches out of its variable; `words` are the
+/// verb before an element, the verb before a number of bytes, and the word behind them.
+fn crossing(found: &OverrunRecord, words: [&str; 3]) -> String {
+    let [to, bytes, of] = words;
+    let into = match found.into.as_slice() {
+        [] => "where no variable is".to_owned(),
+        names => format!("in {}", names.join(", ")),
+    };
+    let (variable, place) = (&found.variable, calls(&found.place));
+    match found.element {
+        Some(element) => format!(
+            "{place} {to} element {element} of {variable}, which has {}: that is {into}",
+            found.elements
+        ),
+        None => format!(
+            "{place} {bytes} {} bytes {of} {variable}, which has {}: the last {} are {into}",
+            found.written, found.bytes, found.beyond
+        ),
+    }
+}
+
+/// Writes a sentence about the read outside of an array; `None` if none is known.
+fn overread(it: &Explanation) -> Option<String> {
+    let found = it.overread.as_ref()?;
+    let instead = &found.instead;
+    if !found.is_text {
+        let what = crossing(&found.access, ["reads", "reads", "from"]);
+        return Some(format!(
+            "{what}. With {instead} read there, the run does not fail (tested)."
+        ));
+    }
+    let (variable, bytes) = (&found.access.variable, found.access.bytes);
+    let filled = match found.filled.is_empty() {
+        true => String::new(),
+        false => format!(", and {} wrote the last one", calls(&found.filled)),
+    };
+    Some(format!(
+        "{} reads the text in {variable} past its end: no 0 ends it within the {bytes} bytes{filled}. \
+         With a 0 there, the run does not fail (tested).",
+        calls(&found.access.place)
+    ))
+}
+
+/// Writes a sentence about the variable that is read before anything sets it; `None` if none is
+/// known.
+fn unset(it: &Explanation) -> Option<String> {
+    let found = it.unset.as_ref()?;
+    let read = (found.read.as_ref()).map(|it| format!(" {}", shown_place(it)));
+    let begins = match found.is_local {
+        true => "the call of its function",
+        false => "its block was allocated",
+    };
+    if found.is_reused {
+        return Some(format!(
+            "{}{} has its value from {}. Since then {} has set other fields of the same record anew, and \
+             not this one. With 0 there from then on, the run does not fail (tested).",
+            found.variable,
+            read.map_or_else(String::new, |it| format!(", read{it},")),
+            calls(&found.since),
+            calls(&found.beside),
+        ));
+    }
+    let beside = match found.beside.is_empty() {
+        true => String::new(),
+        false => format!(" Other fields of it are set by {}.", calls(&found.beside)),
+    };
+    Some(format!(
+        "{} is read{}, and nothing has set it since {begins}: {}.{beside} With {} there, the run does not fail (tested).",
+        found.variable,
+        read.unwrap_or_default(),
+        calls(&found.since),
+        found.instead,
+    ))
+}

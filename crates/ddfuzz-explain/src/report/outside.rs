@@ -1,0 +1,92 @@
+//! Records of accesses outside of variables, and of variables that are read before anything sets
+//! them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::FrameRecord;
+
+/// A write that begins in a variable, or whose address was computed from a variable's address, and
+/// that reaches into other variables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OverrunRecord {
+    /// The statement that writes, and up to three of the calls that led to it, innermost first.
+    pub place: Vec<FrameRecord>,
+    /// Name of the variable in which the write should have stayed, as C would write it.
+    pub variable: String,
+    /// Size in bytes of the variable in which the write should have stayed.
+    pub bytes: u64,
+    /// Number of the element, if the write is to an element that the variable, an array, does not
+    /// have. Null if the write begins in the variable.
+    pub element: Option<i64>,
+    /// Number of elements of the variable in which the write should have stayed; 1 if it is not an
+    /// array.
+    pub elements: u64,
+    /// Number of bytes that are written.
+    pub written: u64,
+    /// Number of written bytes outside of the variable in which the write should have stayed.
+    pub beyond: u64,
+    /// Names of the variables that have the bytes counted by `beyond`, three at most; empty if
+    /// there are none.
+    pub into: Vec<String>,
+    /// Whether the failing run does not fail when the bytes counted by `beyond` keep their values;
+    /// false if it then fails in another way.
+    pub is_averted: bool,
+    /// Whether the passing run executes the statement and stays within the bounds of such a variable
+    /// there; or, if that is not known, whether the failing run does so at another time.
+    pub is_unusual: bool,
+}
+
+/// A read outside of the array to which its address belongs. With something else there, the run does
+/// not fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OverreadRecord {
+    /// The read, in the terms of a write: what is called written there is read.
+    #[serde(flatten)]
+    pub access: OverrunRecord,
+    /// Whether it reads a text that has no terminating zero in its array.
+    pub is_text: bool,
+    /// The statement that wrote the last byte of an array with such a text, and up to three of the
+    /// calls that led to it, innermost first; empty where that is not known.
+    pub filled: Vec<FrameRecord>,
+    /// What is in the place of what was read, in the run that does not fail: `0`, `the nearest
+    /// element` of the array. Of a text, it is in the last byte of the array.
+    pub instead: String,
+}
+
+/// A variable that is read before anything sets it: no statement, no function of a library and no
+/// system call. With another value there from the beginning of its life, the run does not fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnsetRecord {
+    /// Name of the variable, as C would write it.
+    pub variable: String,
+    /// The statement that reads it; null where that is not known.
+    pub read: Option<FrameRecord>,
+    /// What is there from the beginning of its life in the run that does not fail: `0`, `the value of
+    /// the passing run`.
+    pub instead: String,
+    /// Whether it belongs to a local variable, and not to a heap block.
+    pub is_local: bool,
+    /// Whether it was set, but only before the last time that a function has set the other fields of
+    /// its record anew, as where an element of a pool is used again.
+    pub is_reused: bool,
+    /// The call that allocated the heap block, the function whose local variable it is or, of a
+    /// record that is used again, the statement that has set it last; and up to three of the calls
+    /// that led to it, innermost first.
+    pub since: Vec<FrameRecord>,
+    /// The last of the statements that set other fields of the same record, in the function that
+    /// does so first, and up to three of the calls that led to it, innermost first; empty where
+    /// there is none.
+    pub beside: Vec<FrameRecord>,
+}
+
+impl UnsetRecord {
+    /// Returns the place where the statement is missing that would set the variable: where other
+    /// fields are set or, if that is not known, where the variable's life begins.
+    pub fn place(&self) -> &[FrameRecord] {
+        match self.beside.is_empty() {
+            true => &self.since,
+            false => &self.beside,
+        }
+    }
+}
