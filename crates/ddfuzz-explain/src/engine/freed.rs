@@ -72,7 +72,7 @@ impl Frees {
 fn around(nth: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
     (1..TOGETHER).flat_map(move |more| {
         let before = nth.checked_sub(more).map(|from| from..nth + 1);
-        before.into_iter().chain([nth..nth + 1 + more])
+        before.into_iter().chain(Some(nth..nth + 1 + more))
     })
 }
 

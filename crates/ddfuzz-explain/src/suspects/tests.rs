@@ -240,8 +240,9 @@ fn what_is_freed_and_read_is_named_for_each_caller() {
         freed: true,
         ..value(10, Vec::new())
     };
-    let it = Explanation {
+    let mut it = Explanation {
         freed_early: freed(20),
+        freed_together: 1,
         used_late: vec![own(40)],
         origin: Some(value),
         ..Explanation::default()
@@ -251,6 +252,10 @@ fn what_is_freed_and_read_is_named_for_each_caller() {
         .map(|it| it.place.get(1).and_then(|it| it.line))
         .collect();
     assert_eq!(callers, [Some(20), Some(30), None]);
+    assert!(suspects(&it)[0].tested);
+    // Without it the run fails in another way.
+    it.freed_together = 0;
+    assert!(!suspects(&it)[0].tested);
 }
 
 #[test]
