@@ -215,6 +215,7 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found.extend(it.recursion.iter().flat_map(of_recursion));
     let overrun = it.overrun.iter().filter_map(|it| it.place.first());
     found.extend(overrun.map(|place| (place, "written into another variable".to_owned())));
+    found.extend(of_reads(it));
     found.extend(of_freed(it));
     found
 }
@@ -239,6 +240,19 @@ fn of_freed(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let used = it.used_late.first().into_iter();
     found.extend(used.map(|place| (place, "the block is used after that".to_owned())));
     found
+}
+
+/// Returns the places of a read outside of an array, and those of a variable that is read before
+/// anything sets it, each with a note.
+fn of_reads(it: &Explanation) -> Vec<(&FrameRecord, String)> {
+    let read = it.overread.iter().filter_map(|it| it.access.place.first());
+    let read = read.map(|it| (it, "read outside of an array"));
+    let filled = it.overread.iter().filter_map(|it| it.filled.first());
+    let filled = filled.map(|it| (it, "no room is left for the end of the text"));
+    let unset = it.unset.iter().filter_map(|it| it.place().first());
+    let unset = unset.map(|it| (it, "a variable is left as it was, and read later"));
+    let all = read.chain(filled).chain(unset);
+    all.map(|(place, note)| (place, note.to_owned())).collect()
 }
 
 /// Returns the places that make a recursion go on, each with a note.

@@ -203,7 +203,7 @@ impl Engine {
             let others = all
                 .iter()
                 .filter(|other| other.pc == it.pc && !other.is_read);
-            let others = others.filter_map(|other| crossed(&graph, self, other));
+            let others = others.filter_map(|other| crossed(graph, self, other));
             beyond.extend(others.map(|it| it.crossing.beyond));
             let ending = self.without_writes(whole, it, &beyond, limit)?;
             let is_averted = averts(&ending);

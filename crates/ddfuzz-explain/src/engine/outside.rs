@@ -82,12 +82,10 @@ impl Engine {
         is_text: bool,
     ) -> Result<Option<Overread>, EngineError> {
         let Accesses { whole, graph, all } = accesses;
-        let mut tried = 0;
-        for it in self.doubtful_reads(accesses) {
-            if tried >= TRIED || self.facts_until.is_over() {
+        for it in self.doubtful_reads(accesses).into_iter().take(TRIED) {
+            if self.facts_until.is_over() {
                 break;
             }
-            tried += 1;
             let Some((found, before)) = if_supported(self.read_before(whole, it))? else {
                 continue;
             };

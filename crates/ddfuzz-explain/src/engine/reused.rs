@@ -149,27 +149,29 @@ impl Engine {
                 fields: slots & all,
                 nth,
             };
-            match after.last_mut().filter(|it| self.is_one_call(it, &set)) {
-                Some(last) => {
-                    *last = Set {
-                        fields: last.fields | set.fields,
-                        ..set
-                    }
-                }
-                None => after.push(set),
-            }
+            self.add(&mut after, set);
         }
         let is_whole = |it: &Set| it.fields == all;
-        let is_of =
-            |it: &Set, other: &Set| self.function(it.calls[0]) == self.function(other.calls[0]);
-        let found = after.into_iter().find(|it| {
-            is_whole(it)
-                && before
-                    .iter()
-                    .any(|other| is_whole(other) && is_of(it, other))
+        let function = |it: &Set| self.function(it.calls[0]);
+        let found = after.into_iter().filter(is_whole).find(|it| {
+            let mut whole = before.iter().filter(|it| is_whole(it));
+            whole.any(|other| function(it) == function(other))
         });
         // What is not reached says nothing.
         Ok(found.filter(|_| left == 0))
+    }
+
+    /// Adds a write to the writes `all`, the last ones of which may be by the same call.
+    fn add(&self, all: &mut Vec<Set>, set: Set) {
+        match all.last_mut().filter(|it| self.is_one_call(it, &set)) {
+            Some(last) => {
+                *last = Set {
+                    fields: last.fields | set.fields,
+                    ..set
+                }
+            }
+            None => all.push(set),
+        }
     }
 
     /// Returns true if two writes were made by the same function, called from the same place.
