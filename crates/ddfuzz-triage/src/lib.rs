@@ -60,13 +60,14 @@ mod trap;
 mod triager;
 mod unwind;
 mod watchdog;
+mod wrapper;
 
 pub use avoiding_tracers::programs_avoiding_tracers;
 pub use class::Class;
 pub use crash::{
     Confidence, Crash, Details, Found, Frame, Keys, Level, PanicRecord, Severity, Subject, Times,
 };
-pub use keys::{Key, NotAKey, stable_key};
+pub use keys::{Key, NotAKey, Quick, stable_key};
 pub use module::{Entry, function_start_in};
 pub use observable::{Conditions, Unobservable, another_program, program_build_id, same_build};
 pub use reported_object::Object;
@@ -76,4 +77,5 @@ pub use symbols::demangled::demangle;
 pub use symbols::{Place, Symbolizer};
 pub use tracee::{Start, Tracee, Untraced};
 pub use trap::Trap;
-pub use triager::{KeyedRun, Quick, Settings, Triager, Verdict};
+pub use triager::{KeyedRun, Settings, Triager, Verdict};
+pub use wrapper::Wrapper;

@@ -21,7 +21,8 @@ use crate::report_frames::ReportFrames;
 use crate::snapshot::{RawFrame, Snapshot};
 use crate::tracee::Start;
 use crate::watchdog::TracingThread;
-use crate::{Class, Conditions, Crash, Key, Symbolizer};
+use crate::wrapper::Wrapper;
+use crate::{Conditions, Crash, Quick, Symbolizer};
 use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
 };
@@ -70,23 +71,6 @@ pub enum Verdict {
         /// Number of bytes of the input that the last run has read; `None` where it is unknown.
         read: Option<u64>,
     },
-}
-
-/// The result of a single run of an input: class and keys of its crash, by which the minimizer
-/// decides whether a smaller input still shows the same bug; or no crash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Quick {
-    /// The run of the input crashed or exceeded a limit.
-    Crash {
-        /// Class of the crash, such as `segv` or `hang`.
-        class: Class,
-        /// Major key of the crash: a hash that identifies the bug.
-        major: Key,
-        /// Minor key of the crash: a hash that identifies the path into the bug.
-        minor: Key,
-    },
-    /// The run ended without a crash and within its limits; holds its exit status or signal.
-    Ended(Ended),
 }
 
 /// One run of an input, with class and keys of its crash, and with all that its crash record needs:
@@ -143,6 +127,8 @@ pub struct Triager {
     instrumentation: OnceCell<Option<Vec<String>>>,
     /// Latest backtraces of panics in Rust's standard library, the newest first.
     backtraces: VecDeque<Backtrace>,
+    /// What the last traced run has executed in place of the target's program.
+    pub(crate) wrapper: Option<Wrapper>,
 }
 
 /// Maximum number of backtraces of Rust panics that a triager keeps.
@@ -195,6 +181,7 @@ impl Triager {
             names: true,
             instrumentation: OnceCell::new(),
             backtraces: VecDeque::new(),
+            wrapper: None,
         }
     }
 
@@ -593,7 +580,15 @@ impl Triager {
             let mut tracee = self.start.start(input, aslr)?;
             let (start, cache) = (&*self.start, &mut self.cache);
             match self.tracer.follow(&mut *tracee, start, cache)? {
-                Some((Trace { ended, snapshot }, reason)) => {
+                Some((
+                    Trace {
+                        ended,
+                        snapshot,
+                        wrapper,
+                    },
+                    reason,
+                )) => {
+                    self.wrapper = wrapper;
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = Finished {
