@@ -82,6 +82,15 @@ impl Interestingness {
         })
     }
 
+    /// Returns the target that executes this interestingness test with a candidate's path, as the
+    /// test is executed.
+    pub fn as_target(&self) -> Target {
+        Target {
+            args: vec!["@@".into()],
+            ..self.target.clone()
+        }
+    }
+
     /// Builds the first line of a minimization log, which records the input, the search algorithm,
     /// and the interestingness test.
     pub fn start_line(&self, input: &[u8], search: &str, no_cache: bool) -> StartLine {

@@ -102,7 +102,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // Names and lines of frames, and (as `addr2line::gimli`) unwind tables.
     ("addr2line", &["ddfuzz-triage"]),
     // Bytes inside JSON.
-    ("base64", &["ddfuzz-model"]),
+    ("base64", &["ddfuzz-model", "ddfuzz-structure"]),
     // Keys; names of contents; the classic generator's stream.
     (
         "blake3",

@@ -77,3 +77,52 @@ fn what_a_program_did_not_read_is_cut_in_one_test() {
     assert!(log.contains("\"read\":4096"), "{log}");
     assert!(log.contains("\"rule\":\"unread\",\"size\":4096"), "{log}");
 }
+
+/// Lines of a shell that take longer than the program that they execute: some 0.1 s.
+const SLOW: &str = "i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done";
+
+#[test]
+fn a_wrapper_that_takes_most_of_a_run_is_named_once() {
+    let desk = Desk::new();
+    let slow = format!("{SLOW}\nSHIMMED=1 exec /bin/sh \"$@\"");
+    desk.script("shim", &slow);
+    desk.script("crash.sh", "grep -q x \"$1\" && kill -SEGV $$; exit 0");
+    desk.write("in", "a text with an x in it\n");
+    let slow = "min in --force --jobs 1 --cwd . --exec command -- ./shim crash.sh @@";
+    let said = desk.call(slow).exits(0).err;
+    let note = said.lines().filter(|line| line.starts_with("note: "));
+    let [note] = note.collect::<Vec<_>>()[..] else {
+        panic!("{said}");
+    };
+    let is_told = note.contains("of the ")
+        && note.contains("of CPU time of a run pass before ")
+        && note.contains("shim executes /")
+        && note.ends_with(
+            "in its place (the environment then lacks what the wrapper does to SHIMMED)",
+        );
+    assert!(is_told, "{note}");
+    // What is advised is faster, and nothing is advised then.
+    let said = desk.call("min in --force --jobs 1 --cwd . --exec command -- /bin/sh crash.sh @@");
+    assert!(!said.exits(0).err.contains("note: "));
+}
+
+#[test]
+fn an_interpreter_that_is_a_slow_script_is_named_for_a_test() {
+    let desk = Desk::new();
+    let shim = desk.script("shim", &format!("{SLOW}\nexec /bin/sh \"$@\""));
+    let test = desk.script("test.sh", "grep -q x \"$1\"");
+    let lines = String::from_utf8(desk.read("test.sh")).unwrap();
+    let shimmed = lines.replacen("/bin/sh", &shim.display().to_string(), 1);
+    std::fs::write(&test, shimmed).unwrap();
+    desk.write("in", "x!\n");
+    let said = desk
+        .call("min in --force --jobs 1 --test ./test.sh")
+        .exits(0)
+        .err;
+    let note = said.lines().find(|line| line.starts_with("note: "));
+    let note = note.unwrap_or_else(|| panic!("{said}"));
+    assert!(note.contains("; to be faster, begin it with #!/"), "{note}");
+    std::fs::write(&test, lines).unwrap();
+    let said = desk.call("min in --force --jobs 1 --test ./test.sh");
+    assert!(!said.exits(0).err.contains("note: "));
+}

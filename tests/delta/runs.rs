@@ -235,15 +235,22 @@ fn a_block_in_the_middle_goes_with_its_length() {
         &stream(9, 300),
     ]
     .concat();
-    assert_eq!(read_sections(&text), Outcome::Fail);
-    let mut search = Full::structured(&text, Structure::Binary);
-    let (mut best, mut texts) = (text.clone(), HashSet::new());
+    let (best, tests) = minimized(&text, read_sections);
+    assert_eq!(best.len(), 6 + 4 + 4 + 1 + 2, "{best:?}");
+    assert!(tests <= 400, "{tests} tests");
+}
+
+/// Minimizes a binary text; returns the result and the number of different texts that were tested
+/// before its proof.
+fn minimized(text: &[u8], test: impl Fn(&[u8]) -> Outcome) -> (Vec<u8>, usize) {
+    assert_eq!(test(text), Outcome::Fail);
+    let mut search = Full::structured(text, Structure::Binary);
+    let (mut best, mut texts) = (text.to_vec(), HashSet::new());
     while let Some(asked) = search.next() {
         let mut candidate = Vec::new();
-        asked.write_into(&text, &best, &mut candidate);
-        let outcome = read_sections(&candidate);
-        let is_proved = asked.rule.name() == "mutations";
-        if !is_proved {
+        asked.write_into(text, &best, &mut candidate);
+        let outcome = test(&candidate);
+        if asked.rule.name() != "mutations" {
             texts.insert(candidate.clone());
         }
         search.tell(outcome);
@@ -251,6 +258,67 @@ fn a_block_in_the_middle_goes_with_its_length() {
             best = candidate;
         }
     }
-    assert_eq!(best.len(), 6 + 4 + 4 + 1 + 2, "{best:?}");
-    assert!(texts.len() <= 400, "{} tests", texts.len());
+    (best, texts.len())
+}
+
+/// What a reader says of a file of resources: a head that is mostly zeros, and a section behind its
+/// length, of records that begin with `sign`, a length and an even number of bytes; one of them has
+/// a bad byte. All else is another failure.
+fn read_resources(text: &[u8], sign: &[u8]) -> Outcome {
+    let read = || {
+        let head = [0, 0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0];
+        let rest = text.strip_prefix(b"RSRC")?.strip_prefix(&head)?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (mut section, _) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        let mut is_bad = false;
+        while !section.is_empty() {
+            let (length, rest) = section.strip_prefix(sign)?.split_first_chunk::<2>()?;
+            let length = usize::from(u16::from_be_bytes(*length));
+            let (content, rest) = rest.split_at_checked(length.next_multiple_of(2))?;
+            is_bad |= content.contains(&0xee);
+            section = rest;
+        }
+        Some(is_bad)
+    };
+    match (text.len(), read()) {
+        (0..8, _) => Outcome::Pass,
+        (_, Some(true)) => Outcome::Fail,
+        (_, Some(false)) => Outcome::Pass,
+        (_, None) => Outcome::Unresolved,
+    }
+}
+
+/// Makes a file of resources: a long text, and records of noise, one of which has a bad byte.
+fn resources(sign: &[u8], seed: u64) -> Vec<u8> {
+    let noise = |record: u64| -> Vec<u8> {
+        let size = 10 + (record * seed % 37) as usize;
+        let bytes = stream(seed * 100 + record, size);
+        bytes.iter().map(|byte| byte % 0xe0).collect()
+    };
+    let mut contents: Vec<Vec<u8>> = (0..30).map(noise).collect();
+    contents[7] = b"<description of the=\"picture\"/>\n".repeat(300);
+    let bad = 8 + seed as usize % 20;
+    contents[bad][4] = 0xee;
+    let records = contents.iter().map(|content| {
+        let length = (content.len() as u16).to_be_bytes();
+        let padding = vec![0; content.len() % 2];
+        [sign, &length, content, &padding].concat()
+    });
+    let section = records.collect::<Vec<_>>().concat();
+    let head = [0, 0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0];
+    let length = (section.len() as u32).to_be_bytes();
+    [b"RSRC", &head[..], &length, &section, &stream(9, 300)].concat()
+}
+
+#[test]
+fn records_in_a_block_go_with_its_length() {
+    for sign in [&b"8BIM"[..], b"Rec", b"#@"] {
+        for seed in 1..=4 {
+            let text = resources(sign, seed);
+            let (best, tests) = minimized(&text, |text| read_resources(text, sign));
+            let least = 4 + 20 + 4 + sign.len() + 2 + 2;
+            assert!(best.len() <= least + 2, "{} bytes: {best:?}", best.len());
+            assert!(tests <= 900, "{tests} tests");
+        }
+    }
 }

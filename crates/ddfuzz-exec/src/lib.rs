@@ -75,7 +75,7 @@ pub use proc_tree::{
     is_child, is_runnable, lives, own_thread_is_runnable, proc_bytes, proc_text, resident_memory,
     switches, tree_cpu, tree_exceeds,
 };
-pub use program::{find_program, is_script};
+pub use program::{find_program, is_interpreted_by_script, is_script};
 pub use refusals::RefusalReason;
 pub use run::{CrashMessages, Ended, RUST_PANIC, RerunReason, Run};
 pub use sandbox::Sandbox;

@@ -194,6 +194,22 @@ pub fn is_script(program: &Path) -> bool {
     first_line(program).is_some()
 }
 
+/// Checks whether the interpreter of the script at `program`, which env(1) may find in the PATH of
+/// this process, is a script itself, such as the shims of version managers.
+pub fn is_interpreted_by_script(program: &Path) -> bool {
+    let Some((interpreter, argument)) = first_line(program) else {
+        return false;
+    };
+    let is_env = interpreter.file_name() == Some(OsStr::new("env"));
+    let words = std::iter::once(interpreter.clone().into_os_string());
+    let words = words.chain(argument).collect();
+    let path = std::env::var_os("PATH");
+    match is_env {
+        true => through_env(words, path.as_deref()).is_some_and(|it| is_script(&it.program)),
+        false => is_script(&interpreter),
+    }
+}
+
 /// Reads the interpreter and its one argument from the `#!` line of a file; `None` without such a
 /// line.
 fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {

@@ -12,6 +12,7 @@
 //! Nothing here reads files, runs anything, or depends on more than the text. Work on a large file
 //! can be interrupted; then it has no result.
 
+mod base64;
 mod columns;
 mod compacted;
 mod container;

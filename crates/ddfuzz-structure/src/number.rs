@@ -1,5 +1,7 @@
 //! Encodings of the numbers in files.
 
+use crate::base64;
+
 /// How a number (length, offset, checksum or other) is encoded in the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
@@ -34,6 +36,8 @@ pub enum Encoding {
         /// Number of digits, padded with zeros at the front; 0 for as many as the number needs.
         width: usize,
     },
+    /// Base64 of the number's big-endian bytes, as many as the number says, with padding.
+    Base64(usize),
     /// Decimal digits, padded with zeros at the front to this many bytes, as in cross-reference
     /// tables of PDF.
     Zeros(usize),
@@ -201,6 +205,7 @@ impl Encoding {
                 }
                 written
             }
+            Encoding::Base64(width) => base64::encode(&number.to_be_bytes()[8 - width.min(8)..], 0),
             Encoding::Zeros(width) => {
                 let mut written = format!("{number:0width$}").into_bytes();
                 written.drain(..written.len().saturating_sub(width));
@@ -295,6 +300,12 @@ impl Encoding {
                 let hex = text.iter().take_while(|byte| byte.is_ascii_hexdigit());
                 let size = hex.count();
                 Some((digits(&text[..size], 16)?, size))
+            }
+            Encoding::Base64(width) => {
+                let size = width.div_ceil(3) * 4;
+                let bytes = base64::decode(text.get(..size)?, 0)?;
+                (bytes.len() == width).then_some(())?;
+                Some((Encoding::Big(width).read(&bytes)?.0, size))
             }
             Encoding::Zeros(width) => {
                 let written = text.get(..width)?;

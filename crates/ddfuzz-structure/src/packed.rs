@@ -1,5 +1,5 @@
 //! Compressed parts of files, and the methods of compression: deflate with and without zlib, LZW of
-//! GIF and TIFF, PackBits, rows with predictors, and LZMA2; bytes in hexadecimal digits.
+//! GIF and TIFF, PackBits, rows with predictors, and LZMA2; bytes in hexadecimal digits or Base64.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use flate2::write::{DeflateEncoder, ZlibEncoder};
 use lzma_rust2::{EncodeMode, Lzma2Options, Lzma2Reader, Lzma2Writer, LzmaOptions, MfType};
 use weezl::{BitOrder, LzwStatus};
 
+use crate::base64;
 use crate::node::{ByLabel, Group, Label, Node};
 
 /// Maximum size of decompressed content, in bytes: a stream with larger content is left compressed,
@@ -55,6 +56,8 @@ pub enum Codec {
         /// True if letters among the digits are capitals.
         is_upper: bool,
     },
+    /// Base64 with padding, in lines of this many characters; in one line for 0.
+    Base64(usize),
 }
 
 /// Whether numbers refer across the border of a compressed node: from outside to groups of nodes
@@ -166,6 +169,11 @@ impl Codec {
             }
             Codec::PackBits => return unpack_bits(content, packed, limit),
             Codec::Hex { is_upper } => return unpack_hex(content, packed, is_upper, limit),
+            Codec::Base64(width) => {
+                let bytes = base64::decode(packed, width);
+                content.extend(bytes.filter(|bytes| bytes.len() as u64 <= limit)?);
+                return Some(packed.len());
+            }
         };
         usize::try_from(used).ok()
     }
@@ -197,6 +205,7 @@ impl Codec {
             }
             Codec::PackBits => return pack_bits(content),
             Codec::Hex { is_upper } => return pack_hex(content, is_upper),
+            Codec::Base64(width) => return base64::encode(content, width),
         };
         let stored = self.store(content);
         match compressed {

@@ -3,6 +3,7 @@
 use ddfuzz_delta::Checksum;
 use sha2::Digest as _;
 
+use crate::base64;
 use crate::number::Encoding;
 use crate::packed::Codec;
 
@@ -20,6 +21,8 @@ pub enum Sum {
     Ogg,
     /// CRC-64 of ECMA-182, least significant bit first, inverted (xz).
     Crc64,
+    /// CRC-24 with polynomial 0x864cfb, most significant bit first, initial value 0xb704ce (OpenPGP).
+    Crc24,
     /// CRC-8 with polynomial 0x07, most significant bit first, initial value 0 (frame headers of
     /// FLAC).
     FlacHead,
@@ -35,7 +38,7 @@ pub enum Sum {
     /// The low bytes of a known checksum, as many as the number says.
     Low(Checksum, usize),
     /// A cryptographic digest. It has more bits than a number, and is written in hexadecimal digits
-    /// only ([`write`](Sum::write)).
+    /// or in Base64 only ([`write`](Sum::write)).
     Digest(Digest),
 }
 
@@ -48,6 +51,10 @@ pub enum Digest {
     Sha1,
     /// SHA-256, 32 bytes.
     Sha256,
+    /// SHA-384, 48 bytes.
+    Sha384,
+    /// SHA-512, 64 bytes.
+    Sha512,
 }
 
 impl Digest {
@@ -57,6 +64,8 @@ impl Digest {
             Digest::Md5 => md5::Md5::digest(bytes).to_vec(),
             Digest::Sha1 => sha1::Sha1::digest(bytes).to_vec(),
             Digest::Sha256 => sha2::Sha256::digest(bytes).to_vec(),
+            Digest::Sha384 => sha2::Sha384::digest(bytes).to_vec(),
+            Digest::Sha512 => sha2::Sha512::digest(bytes).to_vec(),
         }
     }
 }
@@ -80,9 +89,10 @@ impl Sum {
             }
             Sum::Bytes => bytes.iter().map(|byte| u64::from(*byte)).sum(),
             Sum::Crc64 => crc64(bytes),
-            Sum::Ogg => crc(bytes, 32, 0x04c1_1db7),
-            Sum::FlacHead => crc(bytes, 8, 0x07),
-            Sum::FlacFrame => crc(bytes, 16, 0x8005),
+            Sum::Ogg => crc(bytes, 32, 0x04c1_1db7, 0),
+            Sum::Crc24 => crc(bytes, 24, 0x86_4cfb, 0xb7_04ce),
+            Sum::FlacHead => crc(bytes, 8, 0x07, 0),
+            Sum::FlacFrame => crc(bytes, 16, 0x8005, 0),
             Sum::Internet => u64::from(!words(bytes)),
             // 0 stands for no checksum.
             Sum::Transport => match transport(bytes) {
@@ -98,11 +108,14 @@ impl Sum {
     }
 
     /// Returns how the checksum of `bytes`, plus `bias`, is written in the given encoding. A digest
-    /// is written in hexadecimal digits, all of its bytes.
+    /// is written in hexadecimal digits or in Base64, all of its bytes.
     pub fn write(self, bytes: &[u8], bias: i64, encoding: Encoding) -> Vec<u8> {
         let Sum::Digest(digest) = self else {
             return encoding.write(self.of(bytes).wrapping_add_signed(bias));
         };
+        if let Encoding::Base64(_) = encoding {
+            return base64::encode(&digest.of(bytes), 0);
+        }
         let is_upper = matches!(encoding, Encoding::Hex { is_upper: true, .. });
         Codec::Hex { is_upper }.pack(&digest.of(bytes))
     }
@@ -166,10 +179,10 @@ fn crc64(bytes: &[u8]) -> u64 {
 }
 
 /// Computes a cyclic redundancy check of `width` bits with the given polynomial, most significant
-/// bit first, initial value 0.
-fn crc(bytes: &[u8], width: u32, polynomial: u64) -> u64 {
+/// bit first, from the value `initial` on.
+fn crc(bytes: &[u8], width: u32, polynomial: u64, initial: u64) -> u64 {
     let mask = u64::MAX >> (64 - width);
-    bytes.iter().fold(0, |crc, byte| {
+    bytes.iter().fold(initial, |crc, byte| {
         (0..8).fold(crc ^ u64::from(*byte) << (width - 8), |crc, _| {
             match crc >> (width - 1) & 1 {
                 0 => crc << 1,

@@ -16,8 +16,9 @@ use crate::overwritten_return::ReturnSlotWatch;
 use crate::registers::Registers;
 use crate::snapshot::{Event, Snapshot};
 use crate::snapshot_reader::{Cause, has_address, is_aftermath, read, read_at};
+use crate::wrapper::{Executed, Wrapper};
 use ddfuzz_exec::tracing::{process_of, resume, wait};
-use ddfuzz_exec::{Ended, proc_text};
+use ddfuzz_exec::{Ended, proc_text, tree_cpu};
 
 /// The result of tracing a process and its descendants by ptrace to their end.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct Trace {
     /// that counts as a crash, or when the run exceeded a limit; `None` if nothing of this
     /// happened.
     pub snapshot: Option<Box<Snapshot>>,
+    /// What the first process of the run has executed in place of the target's program.
+    pub wrapper: Option<Wrapper>,
 }
 
 /// Number of crash signals per run at which a snapshot of the process is always taken; at later
@@ -56,6 +59,12 @@ pub(crate) struct Tracer<'a> {
     /// Whether the first process of the run executes the target's program already; false until its
     /// `execve`.
     executed: bool,
+    /// What the first process of the run has executed first; `None` where it was forked from the
+    /// running target.
+    first: Option<Executed>,
+    /// What that process has executed last, if it has executed another program since.
+    wrapper: Option<Wrapper>,
+    options: Options,
     pub(super) threads: TracedThreads,
     /// The watchdog's request to interrupt a run that exceeds its limits.
     pub(super) request: &'a CutOffRequest,
@@ -121,6 +130,9 @@ impl<'a> Tracer<'a> {
             cache,
             taken: 0,
             executed: !executes,
+            first: None,
+            wrapper: None,
+            options,
             threads: TracedThreads::of(pid),
             request,
             main: None,
@@ -201,7 +213,11 @@ impl<'a> Tracer<'a> {
             && let Some(stopped) = self.stopped
         {
             let snapshot = Some(Box::new(stopped));
-            return Trace { ended, snapshot };
+            return Trace {
+                ended,
+                snapshot,
+                wrapper: None,
+            };
         }
         let of_descendant = process != self.pid && !main_crashed;
         let snapshot = last.map(|(_, snapshot)| {
@@ -210,7 +226,11 @@ impl<'a> Tracer<'a> {
                 ..snapshot
             })
         });
-        Trace { ended, snapshot }
+        Trace {
+            ended,
+            snapshot,
+            wrapper: self.wrapper.filter(|it| it.total >= it.spent),
+        }
     }
 
     fn handle_stop(&mut self, tid: Pid, status: i32) {
@@ -288,11 +308,20 @@ impl<'a> Tracer<'a> {
     fn executed(&mut self, process: Pid) {
         self.last.remove(&process);
         self.handled.remove(&process);
-        if process == self.pid && !self.executed {
+        if process != self.pid {
+            return;
+        }
+        if !self.executed {
             self.executed = true;
             self.entry_sp = Registers::of(process).map_or(0, |registers| registers.sp);
             self.cache.know_target(process);
+            self.first = Executed::by(process);
+            return;
         }
+        let first = self.first.as_ref();
+        self.wrapper = first.and_then(|first| Wrapper::by(process, first));
+        // Its end shows the CPU time of the whole run; without that, nothing is said.
+        let _ = ptrace::setoptions(process, self.options | Options::PTRACE_O_TRACEEXIT);
     }
 
     fn about_to_deliver(&mut self, process: Pid, tid: Pid, number: i32) {
@@ -365,6 +394,9 @@ impl<'a> Tracer<'a> {
     }
 
     fn about_to_exit(&mut self, tid: Pid) {
+        if let Some(wrapper) = &mut self.wrapper {
+            wrapper.total = tree_cpu(self.pid);
+        }
         let Ok(status) = ptrace::getevent(tid) else {
             return;
         };

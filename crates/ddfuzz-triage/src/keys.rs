@@ -10,7 +10,7 @@ use crate::messages::ObjectKind;
 use crate::normalise::Normalised;
 use crate::snapshot::{RawFrame, Snapshot};
 use crate::{Class, Keys, Object};
-use ddfuzz_exec::Sanitizer;
+use ddfuzz_exec::{Ended, Sanitizer};
 
 /// Version number of the rules by which crash keys (hashes that group crashes) are computed. Since
 /// version 2, keys include the object of an AddressSanitizer report and the endless loop of a hang;
@@ -336,4 +336,21 @@ impl JsonSchema for Key {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}$" })
     }
+}
+
+/// The result of a single run of an input: class and keys of its crash, by which the minimizer
+/// decides whether a smaller input still shows the same bug; or no crash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Quick {
+    /// The run of the input crashed or exceeded a limit.
+    Crash {
+        /// Class of the crash, such as `segv` or `hang`.
+        class: Class,
+        /// Major key of the crash: a hash that identifies the bug.
+        major: Key,
+        /// Minor key of the crash: a hash that identifies the path into the bug.
+        minor: Key,
+    },
+    /// The run ended without a crash and within its limits; holds its exit status or signal.
+    Ended(Ended),
 }

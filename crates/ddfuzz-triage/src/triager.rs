@@ -21,7 +21,12 @@ use crate::report_frames::ReportFrames;
 use crate::snapshot::{End, RawFrame, Snapshot};
 use crate::tracee::Start;
 use crate::watchdog::TracingThread;
+<<<<<<< HEAD
 use crate::{Conditions, Crash, Quick, Symbolizer, Verdict};
+=======
+use crate::wrapper::Wrapper;
+use crate::{Conditions, Crash, Quick, Symbolizer};
+>>>>>>> cb44fae97697e72aea6043e68adeb86e849dff47
 use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
 };
@@ -54,6 +59,27 @@ impl Default for Settings {
     }
 }
 
+<<<<<<< HEAD
+=======
+/// The result of running one input up to three times (`Triager::examine`): a crash record, or no
+/// crash.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// A run of the input crashed or exceeded its time or memory limit; holds the crash record.
+    Crash(Box<Crash>),
+    /// The input counts as flaky, or as not crashing: none of its runs crashed or exceeded a limit.
+    Flaky {
+        /// Number of runs of the input, none of which crashed; a run that looks for leaks is not
+        /// counted.
+        tries: u32,
+        /// How the last run of the input, which did not crash, ended: exit status or signal.
+        ended: Ended,
+        /// Number of bytes of the input that the last run has read; `None` where it is unknown.
+        read: Option<u64>,
+    },
+}
+
+>>>>>>> cb44fae97697e72aea6043e68adeb86e849dff47
 /// One run of an input, with class and keys of its crash, and with all that its crash record needs:
 /// another run might crash by another bug.
 pub struct KeyedRun {
@@ -108,6 +134,8 @@ pub struct Triager {
     instrumentation: OnceCell<Option<Vec<String>>>,
     /// Latest backtraces of panics in Rust's standard library, the newest first.
     backtraces: VecDeque<Backtrace>,
+    /// What the last traced run has executed in place of the target's program.
+    pub(crate) wrapper: Option<Wrapper>,
 }
 
 /// Maximum number of backtraces of Rust panics that a triager keeps.
@@ -160,6 +188,7 @@ impl Triager {
             names: true,
             instrumentation: OnceCell::new(),
             backtraces: VecDeque::new(),
+            wrapper: None,
         }
     }
 
@@ -582,8 +611,21 @@ impl Triager {
         if !self.is_untraced() {
             let mut tracee = self.start.start(input, aslr)?;
             let (start, cache) = (&*self.start, &mut self.cache);
+<<<<<<< HEAD
             match self.tracer.follow(&mut *tracee, start, cache, None)? {
                 Some((Trace { ended, snapshot }, reason)) => {
+=======
+            match self.tracer.follow(&mut *tracee, start, cache)? {
+                Some((
+                    Trace {
+                        ended,
+                        snapshot,
+                        wrapper,
+                    },
+                    reason,
+                )) => {
+                    self.wrapper = wrapper;
+>>>>>>> cb44fae97697e72aea6043e68adeb86e849dff47
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = Finished {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::call_script::write_slip_script;
-use super::{MinArgs, MinScreen};
+use super::{MinArgs, MinScreen, wrapper};
 use crate::campaign::{
     CampaignError, Finished, Minimizing, StartedTarget, kind_of, record_first_build,
 };
@@ -44,10 +44,11 @@ pub(super) struct CrashJob<'a> {
 
 impl CrashJob<'_> {
     pub(super) fn into_file(
-        self,
+        mut self,
         result: &Path,
         log: &Path,
     ) -> Result<(Finished, MinRecord), Failure> {
+        self.say_wrapper()?;
         let began = Instant::now();
         let start = self.minimizing.start_line(&self.input, &self.crash);
         let into = FileJob {
@@ -70,7 +71,17 @@ impl CrashJob<'_> {
         })
     }
 
-    pub(super) fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {
+    /// Says if a wrapper takes most of the CPU time of the runs.
+    fn say_wrapper(&mut self) -> Result<(), Failure> {
+        let triager = &mut self.started.triager;
+        if let Some(advice) = wrapper::advice(&self.minimizing.target, triager, &self.input)? {
+            self.screen.screen.say(&advice);
+        }
+        Ok(())
+    }
+
+    pub(super) fn into_directory(mut self, out: &Path) -> Result<(Finished, MinRecord), Failure> {
+        self.say_wrapper()?;
         drop(self.started);
         let shown_in = self.shown_in;
         let Minimizing { target, way, .. } = &self.minimizing;
@@ -286,6 +297,9 @@ pub(super) fn minimize_by_test(
     let mut oracle = test.oracle()?;
     let began = Instant::now();
     test.baseline(&mut oracle, input, path)?;
+    if let Some(advice) = wrapper::advice_on_test(&test.as_target(), input)? {
+        screen.screen.say(&advice);
+    }
     let mut start = test.start_line(input, &args.search, args.results.no_cache);
     match &args.grammar {
         Some(name) => start.name_structure(name),

@@ -6,6 +6,7 @@ pub(in crate::cli) mod call_script;
 pub(in crate::cli) mod command_line;
 pub(in crate::cli) mod directory;
 mod job;
+mod wrapper;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::passes::field::Field;
 use crate::passes::protocol::Protocol;
 
 /// Numbers of bytes that may be equal at the beginnings of records.
@@ -36,6 +37,44 @@ pub(super) fn beginnings(text: &[u8]) -> Vec<Protocol> {
     protocols.collect()
 }
 
+/// Guesses that records fill the bytes that `length` counts, and that each of them begins with the
+/// same two to four bytes as the first: the text can lose each record, and `length` becomes
+/// smaller. Records that have more bytes in common come first.
+pub(super) fn beginnings_in(text: &[u8], length: &Field) -> Vec<Protocol> {
+    let block = &text[length.scope.clone()];
+    let likely = LEAST..=block.len() / LEAST_SIZE;
+    let mut found: Vec<Vec<usize>> = WIDTHS
+        .iter()
+        .filter_map(|width| {
+            let mut places = places_of(block.get(..*width)?, block);
+            places.push(block.len());
+            likely.contains(&(places.len() - 1)).then_some(places)
+        })
+        .collect();
+    found.dedup();
+    let protocols = found.iter().map(|places| Protocol {
+        rule: "records",
+        fields: vec![length.clone()],
+        pieces: between(places)
+            .into_iter()
+            .map(|piece| length.scope.start + piece.start..length.scope.start + piece.end)
+            .collect(),
+    });
+    protocols.collect()
+}
+
+/// Returns the ascending offsets at which `bytes` stand in `text`; of occurrences that overlap only
+/// the first counts.
+fn places_of(bytes: &[u8], text: &[u8]) -> Vec<usize> {
+    let mut places: Vec<usize> = Vec::new();
+    for (at, window) in text.windows(bytes.len()).enumerate() {
+        if window == bytes && places.last().is_none_or(|last| at - last >= bytes.len()) {
+            places.push(at);
+        }
+    }
+    places
+}
+
 /// Returns, for each different sequence of `width` bytes in the text, in no particular order, the
 /// ascending offsets at which it occurs; of occurrences that overlap only the first counts.
 fn occurrences(text: &[u8], width: usize) -> Vec<Vec<usize>> {
@@ -57,6 +96,7 @@ fn between(places: &[usize]) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::passes::field::{Form, Meaning};
 
     #[test]
     fn records_begin_where_the_same_bytes_stand() {
@@ -72,5 +112,29 @@ mod tests {
                 .all(|it| it.pieces.len() > 2)
         );
         assert!(beginnings(&[0; 64]).is_empty());
+    }
+
+    #[test]
+    fn records_in_a_block_begin_as_it_does() {
+        let text = b"HEAD\x27RECa0123456RECbRECc0123456789RECd012345tail";
+        let length = Field {
+            at: 4,
+            form: Form {
+                width: 1,
+                big: false,
+            },
+            scope: 5..44,
+            meaning: Meaning::Length,
+        };
+        let [found] = &beginnings_in(text, &length)[..] else {
+            panic!("all records begin with three equal bytes");
+        };
+        assert_eq!(found.pieces, [5..16, 16..20, 20..34, 34..44]);
+        assert_eq!(found.fields, [length.clone()]);
+        let shifted = Field {
+            scope: 8..44,
+            ..length
+        };
+        assert!(beginnings_in(text, &shifted).is_empty());
     }
 }

@@ -2,10 +2,10 @@
 //! shows to be wrong.
 
 use crate::Outcome;
-use crate::passes::beginnings::beginnings;
+use crate::passes::beginnings::{beginnings, beginnings_in};
 use crate::passes::chained::{chained, framed, unchecked};
 use crate::passes::current_best::CurrentBest;
-use crate::passes::detect::{SCOPE, blocks, frames, payload, records};
+use crate::passes::detect::{SCOPE, blocks, frames, frames_in, payload, records};
 use crate::passes::field::Field;
 use crate::passes::list::ListSearch;
 use crate::passes::protocol::Protocol;
@@ -97,8 +97,9 @@ pub(super) async fn unchecked_records(work: &mut CurrentBest, most_needed: usize
 }
 
 /// Deletes whole blocks in the middle of a binary text, each counted by a length near its front
-/// that becomes 0, as long as one can be deleted; then bytes of a block that is needed, until
-/// `most_needed` successive ones turn out to be needed. Returns whether the text became shorter.
+/// that becomes 0, as long as one can be deleted; then records and bytes of a block that is needed,
+/// until `most_needed` successive bytes turn out to be needed. Returns whether the text became
+/// shorter.
 pub(super) async fn delete_blocks(work: &mut CurrentBest, most_needed: usize) -> bool {
     let before = work.reductions();
     let protocol = |field: &Field, pieces| Protocol {
@@ -117,8 +118,25 @@ pub(super) async fn delete_blocks(work: &mut CurrentBest, most_needed: usize) ->
             }
         }
     }
-    if work.len() <= LARGEST {
-        let blocks = blocks(&work.text()).into_iter().take(READINGS);
+    let text = work.text();
+    let needed = blocks(&text).into_iter().take(READINGS);
+    let readings = needed.flat_map(|field| beginnings_in(&text, &field));
+    let has_records = reduce_readings(work, readings.collect(), most_needed).await;
+    if work.len() > LARGEST {
+        return work.reductions() > before;
+    }
+    let text = work.text();
+    let needed = blocks(&text).into_iter().take(READINGS);
+    let readings = needed.flat_map(|field| frames_in(&text, &field));
+    for mut record in readings.take(READINGS).collect::<Vec<_>>() {
+        if confirm_reading(work, &mut record).await {
+            let mut list = ListSearch::new(work, &mut record).stop_after(most_needed);
+            list.reduce().await;
+            return true;
+        }
+    }
+    if !has_records {
+        let blocks = blocks(&text).into_iter().take(READINGS);
         let readings = blocks.map(|field| payload(&protocol(&field, Vec::new())));
         reduce_readings(work, readings.collect(), most_needed).await;
     }

@@ -14,6 +14,10 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// whether it is a text.
 const SAMPLE: usize = 4096;
 
+/// Number of bytes at the beginning of the current best text that are the head of a file in a binary
+/// format, if more than a quarter of them are control characters: what follows may be a text.
+const HEAD: usize = 64;
+
 /// If a text is not UTF-8 (it is in Latin-1, or an edit has cut a character), it still counts as a
 /// text if at most one byte in this many is not ASCII.
 const BYTES_PER_FOREIGN: usize = 16;
@@ -189,13 +193,16 @@ impl CurrentBest {
     }
 
     /// Returns true if the beginning of the current best text looks like a text: at most 5 %
-    /// control characters, and UTF-8 or hardly anything but ASCII.
+    /// control characters, at most 25 % in its first [`HEAD`] bytes, and UTF-8 or hardly anything
+    /// but ASCII.
     pub fn is_text(&self) -> bool {
         let sample = self.sample();
-        let control = sample
-            .iter()
-            .filter(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
-        let is_written = control.count() * 20 <= sample.len();
+        let is_control = |byte: &&u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+        let controls = |bytes: &[u8]| bytes.iter().filter(is_control).count();
+        let head = &sample[..sample.len().min(HEAD)];
+        // Searches that are replayed from logs without a structure do not know the head.
+        let has_head = self.repeats_deletions && controls(head) * 4 > head.len();
+        let is_written = !has_head && controls(&sample) * 20 <= sample.len();
         is_written
             && match std::str::from_utf8(&sample) {
                 Ok(_) => true,

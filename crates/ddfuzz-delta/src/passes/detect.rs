@@ -172,13 +172,33 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     frames
 }
 
+/// Finds binary formats in which a length inside of the bytes that `around`, a length, counts states
+/// the size of the rest of these bytes: a record that fills a block. Both lengths are fields of the
+/// format; its pieces are pairs of bytes, since many formats pad their records to an even size.
+pub(super) fn frames_in(text: &[u8], around: &Field) -> Vec<Protocol> {
+    let start = around.scope.start;
+    let mut found = frames(&text[around.scope.clone()], SCOPE);
+    found.retain(Protocol::has_wide_field);
+    for frame in &mut found {
+        for field in &mut frame.fields {
+            field.at += start;
+            field.scope = field.scope.start + start..field.scope.end + start;
+        }
+        frame.fields.insert(0, around.clone());
+        let pairs = frame.pieces.chunk_by(|one, next| one.end == next.start);
+        let pairs = pairs.flat_map(|run| run.chunks(2));
+        let moved = |pair: &[Range<usize>]| pair[0].start + start..pair[pair.len() - 1].end + start;
+        frame.pieces = pairs.map(moved).collect();
+    }
+    found
+}
+
 /// Finds blocks in the middle of a binary text: bytes that a length field of two or four bytes near
-/// the front counts, and behind which the text goes on. Returns the length fields of at most
-/// [`MOST_BLOCKS`] of them, wide ones first, then those of large blocks.
+/// the front, or directly behind another block, counts, and behind which the text goes on. Returns
+/// the length fields of at most [`MOST_BLOCKS`] of them, wide ones first, then those of large
+/// blocks.
 pub(super) fn blocks(text: &[u8]) -> Vec<Field> {
-    let wide = Form::ALL.into_iter().filter(|form| form.width > 1);
-    let places = wide.flat_map(|form| (0..FRONT.min(text.len())).map(move |at| (form, at)));
-    let found = places.filter_map(|(form, at)| {
+    let block = |form: Form, at: usize| {
         let number = usize::try_from(form.read(text, at)?).ok()?;
         let start = at + form.width;
         let end = start.checked_add(number).filter(|end| *end < text.len())?;
@@ -188,9 +208,18 @@ pub(super) fn blocks(text: &[u8]) -> Vec<Field> {
             scope: start..end,
             meaning: Meaning::Length,
         })
-    });
-    let mut found: Vec<Field> = found.collect();
+    };
+    let wide = Form::ALL.into_iter().filter(|form| form.width > 1);
+    let places = wide.flat_map(|form| (0..FRONT.min(text.len())).map(move |at| (form, at)));
+    let near = places.filter_map(|(form, at)| block(form, at));
+    let mut found: Vec<Field> = near
+        .flat_map(|first| {
+            let next = block(first.form, first.scope.end);
+            std::iter::once(first).chain(next)
+        })
+        .collect();
     found.sort_by_key(|field| (Reverse(field.form.width), Reverse(field.scope.len())));
+    found.dedup();
     found.truncate(MOST_BLOCKS);
     found
 }

@@ -2,6 +2,7 @@
 
 mod ar;
 mod archive;
+mod armor;
 mod bitmap;
 mod cff;
 mod class;

@@ -4,9 +4,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::base64;
+
 /// Numbers of hexadecimal digits that checksums of 1, 2, 4 and 8 bytes and digests have; a number
 /// without leading zeros may have fewer.
 const WIDTHS: [usize; 7] = [2, 4, 8, 16, 32, 40, 64];
+/// Sizes in Base64, in characters with the padding, of digests of 16, 20, 32, 48 and 64 bytes; and how
+/// many of the characters are padding.
+const BASE64_WIDTHS: [(usize, usize); 5] = [(24, 2), (28, 1), (44, 1), (64, 0), (88, 2)];
 /// Maximum number of digits of a decimal checksum.
 const MOST_DECIMALS: usize = 10;
 /// Maximum number of letters of a word in front of digits that says what they are.
@@ -18,12 +23,18 @@ pub(super) enum Radix {
     Decimal,
     /// Hexadecimal digits of numbers that have at most so many.
     Hex(usize),
+    /// Base64 of a digest, in so many characters.
+    Base64(usize),
 }
 
 impl Radix {
     /// Reads digits as a number; `None` if they are others, or the number has more than 64 bits.
     pub fn read(self, digits: &[u8]) -> Option<u64> {
-        let radix = if self == Radix::Decimal { 10 } else { 16 };
+        let radix = match self {
+            Radix::Decimal => 10,
+            Radix::Hex(_) => 16,
+            Radix::Base64(_) => return None,
+        };
         u64::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
     }
 }
@@ -52,15 +63,17 @@ pub(super) fn digits_of(
 ) -> Vec<Digits<'_>> {
     let mut all: Vec<Digits> = Vec::new();
     let mut known: HashMap<Kind, usize> = HashMap::new();
-    for range in within {
-        for_each_digits(text, range, |kind, place| {
-            let index = *known.entry(kind).or_insert_with(|| {
-                let places = Vec::new();
-                all.push(Digits { kind, places });
-                all.len() - 1
-            });
-            all[index].places.push(place);
+    let mut add = |kind, place| {
+        let index = *known.entry(kind).or_insert_with(|| {
+            let places = Vec::new();
+            all.push(Digits { kind, places });
+            all.len() - 1
         });
+        all[index].places.push(place);
+    };
+    for range in within {
+        for_each_digits(text, range.clone(), &mut add);
+        for_each_base64(text, range, &mut add);
     }
     all
 }
@@ -83,22 +96,55 @@ fn for_each_digits<'a>(
         if place.is_empty() || radixes.peek().is_none() {
             continue;
         }
-        let before = run.start.checked_sub(1).map_or(b'\n', |at| text[at]);
         let word = word_before(text, run.start);
         for radix in radixes {
             let words = [None, word]
                 .into_iter()
                 .take(1 + usize::from(word.is_some()));
             words.for_each(|word| {
-                each(
-                    Kind {
-                        radix,
-                        before,
-                        word,
-                    },
-                    place.clone(),
-                )
+                each(Kind::at(text, run.start, radix, word), place.clone());
             });
+        }
+    }
+}
+
+/// Calls `each` with the kinds and the place of all digests in Base64 that begin in a range of a
+/// text, between characters that are none of Base64.
+fn for_each_base64<'a>(
+    text: &'a [u8],
+    within: Range<usize>,
+    mut each: impl FnMut(Kind<'a>, Range<usize>),
+) {
+    let mut at = within.start;
+    while at < within.end {
+        let digits = text[at..]
+            .iter()
+            .take_while(|byte| base64::is_digit(**byte));
+        let end = at + digits.count();
+        let signs = text[end..].iter().take_while(|byte| **byte == b'=');
+        let size = (end - at, signs.count());
+        let known = BASE64_WIDTHS.iter();
+        let known = known
+            .copied()
+            .find(|(width, signs)| size == (width - signs, *signs));
+        let is_first = at == 0 || !base64::is_digit(text[at - 1]);
+        if let Some((width, _)) = known.filter(|_| is_first) {
+            let kind = Kind::at(text, at, Radix::Base64(width), None);
+            each(kind, at..at + width);
+        }
+        at = end + 1;
+    }
+}
+
+impl<'a> Kind<'a> {
+    /// Returns the kind of the digits that begin at an offset of a text, behind a word if one is
+    /// given.
+    fn at(text: &[u8], start: usize, radix: Radix, word: Option<&'a [u8]>) -> Kind<'a> {
+        let before = start.checked_sub(1).map_or(b'\n', |at| text[at]);
+        Kind {
+            radix,
+            before,
+            word,
         }
     }
 }
@@ -107,11 +153,15 @@ impl<'a> Digits<'a> {
     /// Lists all digits of one kind in a text.
     pub fn all(text: &'a [u8], kind: Kind<'a>) -> Digits<'a> {
         let mut places = Vec::new();
-        for_each_digits(text, 0..text.len(), |other, place| {
+        let add = |other, place| {
             if other == kind {
                 places.push(place);
             }
-        });
+        };
+        match kind.radix {
+            Radix::Base64(_) => for_each_base64(text, 0..text.len(), add),
+            Radix::Decimal | Radix::Hex(_) => for_each_digits(text, 0..text.len(), add),
+        }
         Digits { kind, places }
     }
 }
@@ -156,6 +206,8 @@ fn word_before(text: &[u8], at: usize) -> Option<&[u8]> {
 /// digits it stands before (negative) or behind them, and how it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beside {
+    /// Number of runs; 0 for the number in the line of the same head that begins with a name such as
+    /// `Content-Length` and a colon.
     step: isize,
     pub radix: Radix,
 }
@@ -165,13 +217,20 @@ impl Beside {
     pub fn all() -> impl Iterator<Item = Beside> {
         let steps = [-1, 1, -2, 2, -3].into_iter();
         let radixes = [Radix::Decimal, Radix::Hex(8)];
-        steps.flat_map(move |step| radixes.map(|radix| Beside { step, radix }))
+        let near = steps.flat_map(move |step| radixes.map(|radix| Beside { step, radix }));
+        near.chain([Beside {
+            step: 0,
+            radix: Radix::Decimal,
+        }])
     }
 
-    /// Finds this number beside the digits at `place`, in the same line; returns its range and its
-    /// value. `None` if no number is there.
+    /// Finds this number beside the digits at `place`, in the same line or head; returns its range
+    /// and its value. `None` if no number is there.
     pub fn find(self, text: &[u8], place: &Range<usize>) -> Option<(Range<usize>, usize)> {
-        let mut run = place.clone();
+        let mut run = match self.step {
+            0 => length_in_head(text, place)?,
+            _ => place.clone(),
+        };
         for _ in 0..self.step.unsigned_abs() {
             run = match self.step > 0 {
                 true => run_behind(text, run.end)?,
@@ -182,6 +241,34 @@ impl Beside {
         Some((run, usize::try_from(number).ok()?))
     }
 }
+
+/// Finds the digits of a length in the head of lines, without an empty one, that has the digits at
+/// `place`: behind a name that ends with `length` and a colon.
+fn length_in_head(text: &[u8], place: &Range<usize>) -> Option<Range<usize>> {
+    let is_empty = |line: &Range<usize>| text[line.clone()].trim_ascii().is_empty();
+    let line_at = |at: usize| line_start(text, at)..line_end(text, at);
+    let before = std::iter::successors(Some(line_at(place.start)), |line| {
+        line.start.checked_sub(1).map(line_at)
+    });
+    let behind = std::iter::successors(Some(line_at(place.end)), |line| {
+        (line.end < text.len()).then(|| line_at(line.end))
+    });
+    let before = before.take(MOST_LINES).take_while(|line| !is_empty(line));
+    let behind = behind.take(MOST_LINES).take_while(|line| !is_empty(line));
+    before.chain(behind).find_map(|line| {
+        let colon = line.start + memchr::memchr(b':', &text[line.clone()])?;
+        let name = &text[line.start..colon];
+        let word = name.get(name.len().checked_sub(LENGTH.len())?..)?;
+        let blanks = text[colon + 1..line.end]
+            .iter()
+            .take_while(|byte| **byte == b' ');
+        let run = run_at(text, colon + 1 + blanks.count());
+        word.eq_ignore_ascii_case(LENGTH).then_some(run)
+    })
+}
+
+/// The word that ends the name of a length in a head, in capital or small letters.
+const LENGTH: &[u8] = b"length";
 
 /// Maximum number of signs and blanks between digits and a number beside them.
 const NEAR: usize = 4;

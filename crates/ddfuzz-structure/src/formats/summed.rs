@@ -1,4 +1,4 @@
-//! Reader for texts in which checksums of their content are written in digits: in a line of a record,
+//! Reader for texts in which checksums of their content are written in digits or Base64: in a line of a record,
 //! in a head or at the end.
 
 use std::collections::HashSet;
@@ -6,9 +6,12 @@ use std::ops::Range;
 
 use ddfuzz_delta::{Checksum, interruption};
 
+use super::armor::armor;
 use super::counted::lines;
 use super::hex_lines::hex_lines;
-use super::sum_places::{Beside, Digits, From, Kind, Radix, Scope, digits_of, line_end};
+use super::sum_places::{
+    Beside, Digits, From, Kind, Radix, Scope, digits_of, line_end, line_start,
+};
 use crate::is_text;
 use crate::node::{Group, Label, Meaning, Node, Number};
 use crate::number::Encoding;
@@ -71,11 +74,14 @@ pub fn summed(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     if text.len() > LARGEST || !is_text(text) {
         return None;
     }
-    if let Some(nodes) = hex_lines(reader, text) {
+    if let Some(nodes) = hex_lines(reader, text).or_else(|| armor(reader, text)) {
         return Some(nodes);
     }
-    let found = search(text)?;
+    let mut found = search(text)?;
     let beside = Beside::all().find(|beside| found.has_lengths(text, *beside));
+    if let Some(beside) = beside {
+        found.include_lengths(text, beside);
+    }
     let (mut nodes, mut at) = (Vec::new(), 0);
     for field in &found.fields {
         nodes.extend(lines(reader, &text[at..field.record.start]));
@@ -123,6 +129,7 @@ impl Radix {
         match self {
             Radix::Decimal => digits * 10 / 3,
             Radix::Hex(_) => digits * 4,
+            Radix::Base64(_) => digits * 6,
         }
     }
 
@@ -141,6 +148,11 @@ impl Radix {
             Radix::Hex(32) => vec![Sum::Digest(Digest::Md5)],
             Radix::Hex(40) => vec![Sum::Digest(Digest::Sha1)],
             Radix::Hex(_) => vec![Sum::Digest(Digest::Sha256)],
+            Radix::Base64(24) => vec![Sum::Digest(Digest::Md5)],
+            Radix::Base64(28) => vec![Sum::Digest(Digest::Sha1)],
+            Radix::Base64(44) => vec![Sum::Digest(Digest::Sha256)],
+            Radix::Base64(64) => vec![Sum::Digest(Digest::Sha384)],
+            Radix::Base64(_) => vec![Sum::Digest(Digest::Sha512)],
             Radix::Decimal => match digits.len() {
                 0..=3 => low(1).chain([Sum::Low(Checksum::Sum, 4)]).collect(),
                 4..=5 => low(2).chain([Sum::Low(Checksum::Sum, 4)]).collect(),
@@ -341,9 +353,8 @@ impl Digits<'_> {
 /// Returns true if digits state the checksum of `bytes`, of which some differ from zero.
 fn agrees(sum: Sum, bytes: &[u8], radix: Radix, digits: &[u8]) -> bool {
     if let Sum::Digest(_) = sum {
-        let is_upper = digits.iter().any(u8::is_ascii_uppercase);
-        let width = digits.len();
-        return sum.write(bytes, 0, Encoding::Hex { is_upper, width }) == digits;
+        let encoding = radix.encoding(digits, [&(0..digits.len())].into_iter());
+        return sum.write(bytes, 0, encoding) == digits;
     }
     radix.read(digits) == Some(sum.of(bytes)) && bytes.iter().any(|byte| *byte != 0)
 }
@@ -370,6 +381,8 @@ impl Radix {
                 Encoding::Hex { is_upper, width }
             }
             Radix::Hex(_) => Encoding::Hex { is_upper, width: 0 },
+            // A digest is all bytes that it has.
+            Radix::Base64(_) => Encoding::Base64(0),
         }
     }
 }
@@ -383,16 +396,28 @@ impl Found {
     /// Returns true if the number beside each checksum states the size of the bytes that it covers,
     /// and is none of these.
     fn has_lengths(&self, text: &[u8], beside: Beside) -> bool {
-        let is_length = |field: &Field| {
+        let mut end = 0;
+        self.fields.iter().all(|field| {
             let number = beside.find(text, &field.digits);
             let number = number.filter(|(place, _)| {
                 let is_outside =
                     place.end <= field.covered.start || place.start >= field.covered.end;
-                is_outside && place.start >= field.record.start
+                is_outside && place.start >= end
             });
+            end = field.record.end;
             number.is_some_and(|(_, size)| size == field.covered.len())
-        };
-        self.fields.iter().all(is_length)
+        })
+    }
+
+    /// Makes each record begin with the line of its length, if that is in front of it.
+    fn include_lengths(&mut self, text: &[u8], beside: Beside) {
+        for field in &mut self.fields {
+            if let Some((place, _)) = beside.find(text, &field.digits)
+                && place.start < field.record.start
+            {
+                field.record.start = line_start(text, place.start);
+            }
+        }
     }
 
     /// Returns the tree nodes of a record: a number for its checksum and perhaps for its length, a

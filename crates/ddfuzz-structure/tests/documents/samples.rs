@@ -533,5 +533,6 @@ fn documents() -> Vec<(&'static str, Vec<u8>)> {
         ("counted", crate::digits::counted()),
         ("summed", crate::sums::counted_records()),
         ("summed", crate::sums::hex_records()),
+        ("summed", crate::sums::block()),
     ]
 }

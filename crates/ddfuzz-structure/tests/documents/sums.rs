@@ -359,6 +359,193 @@ fn the_last_line_has_the_digest_of_the_others() {
     check(&family, 48, 95);
 }
 
+const SIXES: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Returns bytes in Base64.
+fn base64(bytes: &[u8]) -> String {
+    let three = |bytes: &[u8]| {
+        let number = (0..3).fold(0_usize, |number, at| {
+            number << 8 | usize::from(bytes.get(at).copied().unwrap_or_default())
+        });
+        [18, 12, 6, 0].map(|shift| char::from(SIXES[number >> shift & 63]))
+    };
+    let written = bytes.chunks(3).flat_map(|bytes| {
+        let mut written = three(bytes);
+        written[bytes.len() + 1..].fill('=');
+        written
+    });
+    written.collect()
+}
+
+/// Reads Base64, whose line ends are skipped.
+fn bytes_of(text: &[u8]) -> Option<Vec<u8>> {
+    let text: Vec<u8> = text.iter().copied().filter(|byte| *byte != b'\n').collect();
+    let four = text.chunks(4).map(|four| {
+        let size = four.iter().position(|byte| *byte == b'=').unwrap_or(4);
+        let number = (0..4).try_fold(0_u32, |number, at| {
+            let six = match at < size {
+                true => SIXES.iter().position(|six| *six == four[at])? as u32,
+                false => 0,
+            };
+            Some(number << 6 | six)
+        });
+        number.map(|number| number.to_be_bytes()[1..size.max(1)].to_vec())
+    });
+    let bytes = text
+        .len()
+        .is_multiple_of(4)
+        .then(|| four.collect::<Option<Vec<_>>>())?;
+    let bytes = bytes?.concat();
+    (base64(&bytes).as_bytes() == text).then_some(bytes)
+}
+
+/// Reads a request whose head states size and digest of its body: the digest behind `name`.
+fn read_request(text: &[u8], name: &[u8], digest: &dyn Fn(&[u8]) -> String) -> Option<Vec<u8>> {
+    let at = text.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let (head, body) = (&text[..at], &text[at + 4..]);
+    let value = |name: &[u8]| {
+        let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        lines.find_map(|line| line.strip_prefix(name))
+    };
+    let is_right = number(value(b"Content-Length: ")?, 10)? == body.len() as u64
+        && value(name)? == digest(body).as_bytes();
+    (is_right && head.starts_with(b"PUT ")).then(|| body.to_vec())
+}
+
+fn request(name: &str, digest: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "PUT /a/file HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\
+         User-Agent: some client\r\n{name}{digest}\r\nAccept: */*\r\n\r\n{body}"
+    )
+}
+
+fn md5_in_base64(bytes: &[u8]) -> String {
+    use md5::Digest;
+    base64(&md5::Md5::digest(bytes))
+}
+
+fn sha256_in_base64(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    base64(&sha2::Sha256::digest(bytes))
+}
+
+fn sha384_in_base64(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    base64(&sha2::Sha384::digest(bytes))
+}
+
+#[test]
+fn a_head_has_size_and_digest_in_base64_of_the_body() {
+    let md5 = Family {
+        make: |_, contents| {
+            let body = contents.join("\n");
+            request("Content-MD5: ", &md5_in_base64(body.as_bytes()), &body)
+        },
+        read: |text| Some(vec![read_request(text, b"Content-MD5: ", &md5_in_base64)?]),
+    };
+    check(&md5, 70, 270);
+    let sha256 = Family {
+        make: |_, contents| {
+            let body = contents.join("\n");
+            let digest = sha256_in_base64(body.as_bytes());
+            request("Digest: SHA-256=", &digest, &body)
+        },
+        read: |text| {
+            let body = read_request(text, b"Digest: SHA-256=", &sha256_in_base64);
+            Some(vec![body?])
+        },
+    };
+    check(&sha256, 93, 320);
+}
+
+#[test]
+fn a_line_in_front_has_the_integrity_of_the_others() {
+    let family = Family {
+        make: |_, contents| {
+            let body = contents.join("\n") + "\n";
+            format!("sha384-{}\n{body}", sha384_in_base64(body.as_bytes()))
+        },
+        read: |text| {
+            let (digest, body) = split(text.strip_prefix(b"sha384-")?, b'\n')?;
+            (digest == sha384_in_base64(body).as_bytes()).then(|| vec![body.to_vec()])
+        },
+    };
+    check(&family, 78, 125);
+}
+
+/// Returns the CRC-24 of OpenPGP, bit by bit.
+fn crc24(bytes: &[u8]) -> u32 {
+    let crc = bytes.iter().fold(0xb7_04ce_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte) << 16, |crc, _| {
+            let crc = crc << 1;
+            if crc >> 24 & 1 == 1 {
+                crc ^ 0x186_4cfb
+            } else {
+                crc
+            }
+        })
+    });
+    crc & 0xff_ffff
+}
+
+/// Writes a block of OpenPGP with these bytes.
+fn armored(bytes: &[u8]) -> String {
+    let digits = base64(bytes).into_bytes();
+    let lines: Vec<&str> = digits
+        .chunks(64)
+        .map(|it| std::str::from_utf8(it).unwrap())
+        .collect();
+    let (lines, sum) = (lines.join("\n"), base64(&crc24(bytes).to_be_bytes()[1..]));
+    format!(
+        "-----BEGIN PGP MESSAGE-----\nComment: a test\n\n{lines}\n={sum}\n-----END PGP MESSAGE-----\n"
+    )
+}
+
+/// Reads the first block of OpenPGP of a text.
+fn read_armored(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (_, text) = text.split_once("-----BEGIN PGP MESSAGE-----\n")?;
+    let (head, text) = text.split_at(text.find("\n\n").map_or(0, |at| at + 1));
+    let (text, _) = text
+        .strip_prefix('\n')?
+        .split_once("\n-----END PGP MESSAGE-----\n")?;
+    let (text, sum) = text.rsplit_once("\n=")?;
+    let bytes = bytes_of(text.as_bytes())?;
+    let is_right = bytes_of(sum.as_bytes())? == crc24(&bytes).to_be_bytes()[1..];
+    let is_whole = head.lines().all(|line| line.contains(": "));
+    (is_right && is_whole).then_some(bytes)
+}
+
+/// A block of OpenPGP between other lines.
+pub fn block() -> Vec<u8> {
+    let bytes = b"a message that is too long for one line, so that it has a second one";
+    format!("before\n{}behind\n", armored(bytes)).into_bytes()
+}
+
+#[test]
+fn a_block_in_base64_has_the_checksum_of_its_bytes() {
+    assert_eq!(
+        crc24(b"123456789"),
+        0x21_cf02,
+        "the check value of CRC-24/OPENPGP"
+    );
+    let family = Family {
+        make: |random, contents| {
+            let before = random.words(9);
+            format!(
+                "{before}\n{}{before}\n",
+                armored(contents.join("\n").as_bytes())
+            )
+        },
+        read: |text| Some(vec![read_armored(text)?]),
+    };
+    check(&family, 70, 140);
+    // A wrong checksum stays wrong.
+    let wrong = String::from_utf8(block()).unwrap().replace("\n=", "\n=A");
+    assert_ne!(structure_of(wrong.as_bytes()).name(), Some("summed"));
+}
+
 #[test]
 fn a_wrong_checksum_stays_wrong() {
     let lines = Random(1).contents(30).concat();

@@ -48,7 +48,11 @@ impl Tracer<'_> {
             InterruptReason::Memory => (Ended::OutOfMemory, self.name_blow_up()),
         };
         let snapshot = snapshot.map(Box::new);
-        self.interrupted = Some(Trace { ended, snapshot });
+        self.interrupted = Some(Trace {
+            ended,
+            snapshot,
+            wrapper: None,
+        });
         for (_, process) in self.threads.threads() {
             self.kill(process);
         }

@@ -1,0 +1,115 @@
+//! Reader for blocks of OpenPGP in ASCII armor: bytes in Base64 between two lines of dashes, with
+//! their CRC-24 in the last line.
+
+use std::ops::Range;
+
+use super::counted::lines;
+use super::sum_places::line_end;
+use crate::base64;
+use crate::node::{Group, Meaning, Node};
+use crate::number::Encoding;
+use crate::packed::Codec;
+use crate::reader::Reader;
+use crate::sum::Sum;
+
+/// Beginning of the line in front of a block.
+const BEGIN: &[u8] = b"-----BEGIN PGP ";
+/// Beginning of the line behind a block.
+const END: &[u8] = b"-----END PGP ";
+/// The checksum of a block: how the number behind the equals sign is written.
+const CHECKSUM: Encoding = Encoding::Base64(3);
+/// Size of the checksum in the text, in bytes.
+const WIDTH: usize = 4;
+/// Maximum number of lines between the line of dashes and the empty line in front of the bytes.
+const MOST_HEADS: usize = 16;
+
+/// A block whose checksum is right: its lines, the bytes in Base64, and the digits of the checksum,
+/// as ranges of the text.
+struct Block {
+    lines: Range<usize>,
+    body: Range<usize>,
+    checksum: Range<usize>,
+    codec: Codec,
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    /// Reads the block that begins at an offset of a text; `None` if none does whose checksum is
+    /// right.
+    fn at(text: &[u8], start: usize) -> Option<Block> {
+        let mut at = line_end(text, start);
+        for _ in 0..MOST_HEADS {
+            let end = line_end(text, at);
+            let is_empty = &text[at..end] == b"\n";
+            at = end;
+            if is_empty {
+                return Block::behind_heads(text, start, at);
+            }
+        }
+        None
+    }
+
+    /// Reads the rest of the block that begins at `start`, whose bytes begin at `from`.
+    fn behind_heads(text: &[u8], start: usize, from: usize) -> Option<Block> {
+        let digits = text[from..].iter();
+        let digits =
+            digits.take_while(|byte| base64::is_digit(**byte) || matches!(byte, b'=' | b'\n'));
+        let all = &text[..from + digits.count()];
+        // The line of the checksum is the last one.
+        let line = all.trim_ascii_end();
+        let checksum = line.len().checked_sub(WIDTH)?..line.len();
+        let front = text[from..checksum.start.max(from)].strip_suffix(b"\n=")?;
+        let body = from..from + front.len();
+        let width = line_end(text, from).min(body.end) - from;
+        let is_broken = front.contains(&b'\n');
+        let codec = Codec::Base64(width - usize::from(is_broken && width > 0));
+        let bytes = codec
+            .unpack(front, &mut 0)
+            .filter(|bytes| !bytes.is_empty())?;
+        let is_right = CHECKSUM.write(Sum::Crc24.of(&bytes)) == text[checksum.clone()];
+        let end = line_end(text, checksum.end);
+        let last = line_end(text, end);
+        let is_ended = text[end..last].starts_with(END);
+        is_right.then(|| Block {
+            lines: start..if is_ended { last } else { end },
+            body,
+            checksum,
+            codec,
+            bytes,
+        })
+    }
+
+    /// Returns the tree nodes of the block.
+    fn nodes(&self, reader: &mut Reader, text: &[u8]) -> Vec<Node> {
+        let of = reader.label();
+        let packed = reader.packed_as(of, self.codec, &self.bytes, &text[self.body.clone()]);
+        let check = Meaning::Check(Sum::Crc24, of);
+        let mut nodes = lines(reader, &text[self.lines.start..self.body.start]);
+        nodes.push(packed);
+        nodes.push(Node::payload(&text[self.body.end..self.checksum.start]));
+        nodes.push(reader.number(CHECKSUM, check, 0, &text[self.checksum.clone()]));
+        nodes.push(Node::payload(&text[self.checksum.end..self.lines.end]));
+        nodes
+    }
+}
+
+/// Reads a text with blocks of OpenPGP, each of which is a deletable part. `None` if none has a right
+/// checksum.
+pub(super) fn armor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let begins = memchr::memmem::find_iter(text, BEGIN);
+    let begins = begins.filter(|at| *at == 0 || text[at - 1] == b'\n');
+    let blocks: Vec<Block> = begins.filter_map(|at| Block::at(text, at)).collect();
+    let (mut nodes, mut at) = (Vec::new(), 0);
+    for block in &blocks {
+        nodes.extend(lines(reader, &text[at..block.lines.start]));
+        let inner = block.nodes(reader, text);
+        let label = reader.label();
+        nodes.push(match reader.count_part() {
+            true => Group::part(label, inner).into(),
+            false => Group::new(label, inner).into(),
+        });
+        at = block.lines.end;
+    }
+    nodes.extend(lines(reader, &text[at..]));
+    (!blocks.is_empty()).then_some(nodes)
+}

@@ -1,0 +1,92 @@
+//! The advice not to run a program by a wrapper that takes most of the CPU time of a run.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::exec::{ExecError, Program, Target, Way, is_interpreted_by_script};
+use crate::report::text::shell_word;
+use crate::triage::{Triager, Wrapper};
+
+/// Number of traced runs in each of which the wrapper must take most of the CPU time.
+const RUNS: usize = 3;
+
+/// Returns the advice for the target of `triager`, whose last traced run was of `input`; `None`
+/// unless a wrapper takes most of the CPU time of each of three runs, and the command line of the
+/// program that it executes is known.
+pub(super) fn advice(
+    target: &Target,
+    triager: &mut Triager,
+    input: &[u8],
+) -> Result<Option<String>, ExecError> {
+    let Program::Path(named) = &target.program else {
+        return Ok(None);
+    };
+    let Some(run) = median(triager, input)? else {
+        return Ok(None);
+    };
+    let own = run.own_arguments(target.args.len());
+    Ok(own.map(|own| {
+        let words = std::iter::once(shell_word(&run.program));
+        let own = own.iter().map(Path::new).map(shell_word);
+        let words = words.chain(own).collect::<Vec<_>>().join(" ");
+        told(named, &run, &format!("give {words} in its place"))
+    }))
+}
+
+/// Returns the advice for an interestingness test, the script of `target`: to name the program that
+/// its interpreter executes in its first line. `None` unless its interpreter is a script, which
+/// takes most of the CPU time of each of three runs.
+pub(super) fn advice_on_test(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
+    let script = match &target.program {
+        Program::Path(script) if is_interpreted_by_script(script) => script,
+        _ => return Ok(None),
+    };
+    let mut triager = Triager::of_target(target, Way::Command)?;
+    triager.key(input)?;
+    let Some(run) = median(&mut triager, input)? else {
+        return Ok(None);
+    };
+    let own = run.own_arguments(target.args.len());
+    let is_known = own.is_some_and(|own| own == [script.as_os_str()]);
+    let first_line = format!("begin it with #!{}", run.program.display());
+    Ok(is_known.then(|| told(script, &run, &first_line)))
+}
+
+/// Returns the run with the median of the wrapper's CPU time, of the last run and two more of
+/// `input`; `None` if in one of them the wrapper took less than half, or executed something else.
+fn median(triager: &mut Triager, input: &[u8]) -> Result<Option<Wrapper>, ExecError> {
+    let mut runs: Vec<Wrapper> = Vec::new();
+    while runs.len() < RUNS {
+        if !runs.is_empty() {
+            triager.key(input)?;
+        }
+        let run = triager.wrapper().filter(|run| run.is_dear());
+        let is_same = |run: &&Wrapper| runs.iter().all(|other| other.program == run.program);
+        match run.filter(is_same) {
+            Some(run) => runs.push(run.clone()),
+            None => return Ok(None),
+        }
+    }
+    runs.sort_by_key(|run| run.spent);
+    Ok(Some(runs.swap_remove(RUNS / 2)))
+}
+
+fn told(named: &Path, run: &Wrapper, advice: &str) -> String {
+    let names = run.changed_variables().into_iter();
+    let names: Vec<_> = names.map(OsStr::to_string_lossy).collect();
+    let sets = match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            " (the environment then lacks what the wrapper does to {})",
+            names.join(", ")
+        ),
+    };
+    format!(
+        "note: {} of the {} ms of CPU time of a run pass before {} executes {}; to be faster, \
+         {advice}{sets}",
+        run.spent.as_millis(),
+        run.total.as_millis(),
+        shell_word(named),
+        shell_word(&run.program),
+    )
+}
