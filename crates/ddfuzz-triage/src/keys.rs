@@ -10,7 +10,7 @@ use crate::messages::ObjectKind;
 use crate::normalise::Normalised;
 use crate::snapshot::{RawFrame, Snapshot};
 use crate::{Class, Keys, Object};
-use ddfuzz_exec::{Ended, Sanitizer};
+use ddfuzz_exec::Sanitizer;
 
 /// Version number of the rules by which crash keys (hashes that group crashes) are computed. Since
 /// version 2, keys include the object of an AddressSanitizer report and the endless loop of a hang;
@@ -19,6 +19,30 @@ pub const VERSION: u32 = 2;
 
 /// Default number of stack frames that are hashed into the minor key of a crash.
 pub const DEPTH: usize = 2;
+
+/// Settings of a `Triager`: how crash keys are computed, and whether leaks are searched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Number of stack frames that are hashed into the minor key (the key of the path into a bug),
+    /// 1…5.
+    pub depth: usize,
+    /// Exact symbol names of functions whose stack frames the keys ignore, as they ignore those of
+    /// the C library.
+    pub dropped: Vec<String>,
+    /// Whether an input that does not crash is run once more with LeakSanitizer's check at exit, to
+    /// find memory leaks.
+    pub leaks: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            depth: DEPTH,
+            dropped: Vec::new(),
+            leaks: false,
+        }
+    }
+}
 
 /// Minimum number of calls of a function on the stack for it to count as part of an endless
 /// recursion.
@@ -336,21 +360,4 @@ impl JsonSchema for Key {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}$" })
     }
-}
-
-/// The result of a single run of an input: class and keys of its crash, by which the minimizer
-/// decides whether a smaller input still shows the same bug; or no crash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Quick {
-    /// The run of the input crashed or exceeded a limit.
-    Crash {
-        /// Class of the crash, such as `segv` or `hang`.
-        class: Class,
-        /// Major key of the crash: a hash that identifies the bug.
-        major: Key,
-        /// Minor key of the crash: a hash that identifies the path into the bug.
-        minor: Key,
-    },
-    /// The run ended without a crash and within its limits; holds its exit status or signal.
-    Ended(Ended),
 }

@@ -62,18 +62,15 @@ mod triager;
 mod unwind;
 mod verdict;
 mod watchdog;
-<<<<<<< HEAD
 mod watchpoint;
-=======
 mod wrapper;
->>>>>>> cb44fae97697e72aea6043e68adeb86e849dff47
 
 pub use avoiding_tracers::programs_avoiding_tracers;
 pub use class::Class;
 pub use crash::{
     Confidence, Crash, Details, Found, Frame, Keys, Level, PanicRecord, Severity, Subject, Times,
 };
-pub use keys::{Key, NotAKey, Quick, stable_key};
+pub use keys::{Key, NotAKey, Settings, stable_key};
 pub use module::{Entry, function_start_in};
 pub use observable::{Conditions, Unobservable, another_program, program_build_id, same_build};
 pub use reported_object::Object;
@@ -83,10 +80,6 @@ pub use symbols::demangled::demangle;
 pub use symbols::{Place, Symbolizer};
 pub use tracee::{Start, Tracee, Untraced};
 pub use trap::Trap;
-<<<<<<< HEAD
-pub use triager::{KeyedRun, Settings, Triager};
+pub use triager::{KeyedRun, Triager};
 pub use verdict::{Quick, Verdict};
-=======
-pub use triager::{KeyedRun, Settings, Triager, Verdict};
 pub use wrapper::Wrapper;
->>>>>>> cb44fae97697e72aea6043e68adeb86e849dff47

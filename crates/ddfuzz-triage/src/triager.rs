@@ -21,12 +21,8 @@ use crate::report_frames::ReportFrames;
 use crate::snapshot::{End, RawFrame, Snapshot};
 use crate::tracee::Start;
 use crate::watchdog::TracingThread;
-<<<<<<< HEAD
-use crate::{Conditions, Crash, Quick, Symbolizer, Verdict};
-=======
 use crate::wrapper::Wrapper;
-use crate::{Conditions, Crash, Quick, Symbolizer};
->>>>>>> cb44fae97697e72aea6043e68adeb86e849dff47
+use crate::{Conditions, Crash, Quick, Settings, Symbolizer, Verdict};
 use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
 };
@@ -35,51 +31,6 @@ use ddfuzz_exec::{
 /// counts as flaky.
 pub(crate) const TRIES: u32 = 3;
 
-/// Settings of a `Triager`: how crash keys are computed, and whether leaks are searched for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Number of stack frames that are hashed into the minor key (the key of the path into a bug),
-    /// 1…5.
-    pub depth: usize,
-    /// Exact symbol names of functions whose stack frames the keys ignore, as they ignore those of
-    /// the C library.
-    pub dropped: Vec<String>,
-    /// Whether an input that does not crash is run once more with LeakSanitizer's check at exit, to
-    /// find memory leaks.
-    pub leaks: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            depth: crate::keys::DEPTH,
-            dropped: Vec::new(),
-            leaks: false,
-        }
-    }
-}
-
-<<<<<<< HEAD
-=======
-/// The result of running one input up to three times (`Triager::examine`): a crash record, or no
-/// crash.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// A run of the input crashed or exceeded its time or memory limit; holds the crash record.
-    Crash(Box<Crash>),
-    /// The input counts as flaky, or as not crashing: none of its runs crashed or exceeded a limit.
-    Flaky {
-        /// Number of runs of the input, none of which crashed; a run that looks for leaks is not
-        /// counted.
-        tries: u32,
-        /// How the last run of the input, which did not crash, ended: exit status or signal.
-        ended: Ended,
-        /// Number of bytes of the input that the last run has read; `None` where it is unknown.
-        read: Option<u64>,
-    },
-}
-
->>>>>>> cb44fae97697e72aea6043e68adeb86e849dff47
 /// One run of an input, with class and keys of its crash, and with all that its crash record needs:
 /// another run might crash by another bug.
 pub struct KeyedRun {
@@ -611,11 +562,7 @@ impl Triager {
         if !self.is_untraced() {
             let mut tracee = self.start.start(input, aslr)?;
             let (start, cache) = (&*self.start, &mut self.cache);
-<<<<<<< HEAD
             match self.tracer.follow(&mut *tracee, start, cache, None)? {
-                Some((Trace { ended, snapshot }, reason)) => {
-=======
-            match self.tracer.follow(&mut *tracee, start, cache)? {
                 Some((
                     Trace {
                         ended,
@@ -625,7 +572,6 @@ impl Triager {
                     reason,
                 )) => {
                     self.wrapper = wrapper;
->>>>>>> cb44fae97697e72aea6043e68adeb86e849dff47
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = Finished {

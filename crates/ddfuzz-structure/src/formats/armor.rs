@@ -70,7 +70,7 @@ impl Block {
         let end = line_end(text, checksum.end);
         let last = line_end(text, end);
         let is_ended = text[end..last].starts_with(END);
-        is_right.then(|| Block {
+        is_right.then_some(Block {
             lines: start..if is_ended { last } else { end },
             body,
             checksum,
