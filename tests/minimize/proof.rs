@@ -224,8 +224,8 @@ fn confirmations_in_one_request_with_the_proof_are_of_the_result() {
 #[test]
 fn tests_in_one_request_are_those_that_are_asked_one_by_one() {
     let input = b"12345678abcdefgh";
-    let shapes: [&dyn Fn(&[u8]) -> Outcome; 3] =
-        [&all_of(b"17c"), &subsequence(b"36d"), &odd(7, input)];
+    type Test<'a> = &'a dyn Fn(&[u8]) -> Outcome;
+    let shapes: [Test<'_>; 3] = [&all_of(b"17c"), &subsequence(b"36d"), &odd(7, input)];
     for search in SEARCHES {
         for test in shapes {
             let run = |oracle: &mut dyn Oracle| {

@@ -32,6 +32,7 @@ pub fn build(name: &str, seen: &str) -> Build {
         unchecked: Default::default(),
         failing_results: Default::default(),
         moved: Default::default(),
+        places: Default::default(),
     }
 }
 

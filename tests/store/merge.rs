@@ -427,6 +427,7 @@ fn a_group_that_one_copy_has_seen_fail_is_not_called_fixed() {
         unchecked: BTreeMap::new(),
         failing_results: Default::default(),
         moved: Default::default(),
+        places: Default::default(),
     };
     let copy = |name: &str, builds: Vec<Build>| {
         let campaign = Campaign {

@@ -547,10 +547,9 @@ impl Triager {
             let (start, cache) = (&*self.start, &mut self.cache);
             let again = self.tracer.follow(&mut *tracee, start, cache, Some(slot))?;
             let found = again.and_then(|(trace, _)| trace.snapshot);
-            let is_found =
-                |it: &Box<Snapshot>| it.end == End::Smashed && it.wrong_returns.is_empty();
-            if let Some(found) = found.filter(is_found) {
-                run.snapshot = Some(found);
+            let found = found.filter(|it| it.end == End::Smashed && it.wrong_returns.is_empty());
+            if found.is_some() {
+                run.snapshot = found;
                 break;
             }
         }

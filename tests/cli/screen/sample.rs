@@ -39,6 +39,8 @@ pub fn view(class: &str, size: usize) -> GroupView {
         script: None,
         has_gdb: false,
         explanation: None,
+        place_now: None,
+        known_as: None,
         status: None,
         checked: None,
         utility: None,
