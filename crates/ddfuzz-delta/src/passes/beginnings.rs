@@ -130,7 +130,7 @@ mod tests {
             panic!("all records begin with three equal bytes");
         };
         assert_eq!(found.pieces, [5..16, 16..20, 20..34, 34..44]);
-        assert_eq!(found.fields, [length.clone()]);
+        assert_eq!(found.fields, std::slice::from_ref(&length));
         let shifted = Field {
             scope: 8..44,
             ..length
