@@ -52,8 +52,10 @@ pub(super) fn advice_on_test(target: &Target, input: &[u8]) -> Result<Option<Str
     Ok(is_known.then(|| told(script, &run, &first_line)))
 }
 
-/// Returns the run with the median of the wrapper's CPU time, of the last run and two more of
-/// `input`; `None` if in one of them the wrapper took less than half, or executed something else.
+/// Returns one of three runs: the last run of `triager`, and two more of `input`. It is the one
+/// with the median of the CPU time that the wrapper takes. `None` if in one of them the wrapper
+/// takes no more than half of the CPU time, or less than 20 ms, or executes another program than in
+/// the others.
 fn median(triager: &mut Triager, input: &[u8]) -> Result<Option<Wrapper>, ExecError> {
     let mut runs: Vec<Wrapper> = Vec::new();
     while runs.len() < RUNS {

@@ -170,8 +170,9 @@ pub(super) fn frees(name: &str) -> bool {
 /// without the first underscores.
 const CHECKS: &str = "ubsan_handle_";
 
-/// Returns the number of checked values that the function is given which reports a failed check of
-/// this name.
+/// Returns how many of the arguments of a function of UndefinedBehaviorSanitizer, which reports a
+/// failed check, are the checked values. `name` is the function's name behind [`CHECKS`]; 0 for a
+/// check that is not known.
 fn checked(name: &str) -> usize {
     let plain = name.trim_end_matches("_abort").trim_end_matches("_v1");
     match plain {

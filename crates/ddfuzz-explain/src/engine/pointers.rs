@@ -69,8 +69,9 @@ impl Pointer {
     }
 }
 
-/// How a recorded run has accessed memory: by which kind of instruction or library's function. What
-/// is said of writes holds for reads as well.
+/// How a recorded run has written or read memory: by which kind of instruction or library's
+/// function. The kinds are described for writes; for reads, they are the same with read instead of
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// An instruction has written to successive elements, one after another.
