@@ -39,7 +39,7 @@ pub(crate) enum Instead {
 #[derive(Clone, Debug)]
 pub(crate) struct Overread {
     /// The read. An [`Overrun`] describes a write: all that it says of the written memory holds for
-    /// the memory that is read, but [`Overrun::is_averted`] says nothing.
+    /// the memory that is read.
     pub read: Overrun,
     /// What the run that does not fail finds in place of what is read.
     pub instead: Instead,
@@ -107,10 +107,14 @@ impl Engine {
                 }
                 let point = whole.passed(at_of(&found)).map(|it| whole.points[it].1);
                 let end = found.crossing.has.end;
-                let read = self.told(whole, graph, all, found)?;
-                if !read.is_unusual {
+                let told = self.told(whole, graph, all, found)?;
+                if !told.is_unusual {
                     break;
                 }
+                let read = Overrun {
+                    is_averted: true,
+                    ..told
+                };
                 let filled = match point.filter(|_| is_unterminated) {
                     Some(point) => self.last_writer(point, end - 1)?,
                     None => Vec::new(),

@@ -42,7 +42,7 @@ pub struct OverrunRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OverreadRecord {
     /// The read. Its fields are those of a write: what they say of written bytes holds for the
-    /// bytes that are read, but `is_averted` says nothing.
+    /// bytes that are read. `is_averted` is true: with what `instead` says, the run does not fail.
     #[serde(flatten)]
     pub access: OverrunRecord,
     /// Whether a text is read for which the array has no terminating zero.
