@@ -33,9 +33,11 @@ pub(super) fn advice(
     }))
 }
 
-/// Returns the advice for an interestingness test, the script of `target`: to name the program that
-/// its interpreter executes in its first line. `None` unless its interpreter is a script, which
-/// takes most of the CPU time of each of three runs.
+/// Returns the advice for an interestingness test, the script of `target`, whose interpreter is a
+/// script itself: a wrapper that executes the real interpreter in its place. The advice is to name
+/// the real interpreter in the `#!` line of the test. `None` unless there is such a wrapper, and in
+/// each of three runs it takes most of the CPU time and then executes the same interpreter; also
+/// `None` if it gives this other arguments than the test and those of the target.
 pub(super) fn advice_on_test(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
     let script = match &target.program {
         Program::Path(script) if is_interpreted_by_script(script) => script,

@@ -68,7 +68,9 @@ pub(crate) struct Accesses {
     pub whole: Rc<Recorded>,
     /// The memory graph at the last point of the run.
     pub graph: Graph,
-    /// What the run has written, and those of its reads on which the failure depends.
+    /// The writes of the program's own code and of the library's functions that it calls, and the
+    /// reads by those instructions on whose reads the failure depends: in groups, each of one
+    /// instruction or call, in the order of their first accesses.
     pub(super) all: Vec<Written>,
 }
 

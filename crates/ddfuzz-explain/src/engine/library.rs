@@ -99,8 +99,9 @@ pub enum Texts {
 }
 
 impl Texts {
-    /// Returns which arguments the C library's function with the name `name` reads to their
-    /// terminating zeros, if it returns at all.
+    /// Returns which arguments the C library's function with the name `name` always reads up to
+    /// their terminating zeros. These are none for a function that is not known, and for one that
+    /// may stop before, such as `strcmp`.
     fn of(name: &str) -> Texts {
         match name {
             "strlen" | "strdup" | "__strdup" | "puts" | "fputs" | "strrchr" => Texts::Of(0b01),

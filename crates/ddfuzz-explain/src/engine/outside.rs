@@ -225,10 +225,12 @@ impl Engine {
         Ok(found.map_or_else(Vec::new, |it| it.writer.calls))
     }
 
-    /// Makes the failing run and, each time that the instruction of the read `found` reads outside
-    /// of its array, puts `instead` there before, and the old bytes back after the read; a
-    /// terminator stays. Returns how the run ends. Its time limit is a multiple of `limit`, as it
-    /// is stopped often.
+    /// Makes the failing run with `instead` in place of what the instruction of the read `found`
+    /// reads outside of its array: before each such read, the value is put at the address that is
+    /// read, and after it, the old bytes are put back. An [`Instead::Terminator`] is put into the
+    /// array's last byte instead, before the first byte is read of a text that has no zero in the
+    /// array, and stays there. Returns how the run ends. Its time limit is a multiple of `limit`,
+    /// as it is stopped often.
     fn with_other_value(
         &mut self,
         whole: &Recorded,

@@ -32,8 +32,11 @@ pub struct OverrunRecord {
     /// Whether the failing run does not fail when the bytes counted by `beyond` keep their values;
     /// false if it then fails in another way.
     pub is_averted: bool,
-    /// Whether the passing run executes the statement and stays within the bounds of such a
-    /// variable there; or, if that is not known, whether the failing run does so at another time.
+    /// Whether the statement otherwise stays within the bounds: whether, each time that the passing
+    /// run executes it, it writes no more than the failing run's variable has room for. If the
+    /// passing run does not execute it, or if that cannot be told, whether it stays within the
+    /// bounds at another time of the failing run. Always true for a read that AddressSanitizer
+    /// reports.
     pub is_unusual: bool,
 }
 
@@ -63,9 +66,9 @@ pub struct UnsetRecord {
     pub variable: String,
     /// The statement that reads it; null where that is not known.
     pub read: Option<FrameRecord>,
-    /// Value of the variable in the run that does not fail: `0`, `the value of the passing run`.
-    /// The variable has it from the beginning of its life or, if `is_reused` is true, since other
-    /// fields of its record are set anew.
+    /// Value that is put into the variable in the run that does not fail: `0`, or `the value of the
+    /// passing run`. It is put there when the variable's life begins or, if `is_reused` is true,
+    /// when a function has just set other fields of its record anew.
     pub instead: String,
     /// Whether the variable is local or a part of a local one; false if it is in a heap block, or
     /// if `is_reused` is true.

@@ -202,7 +202,8 @@ fn word_before(text: &[u8], at: usize) -> Option<&[u8]> {
     (2..=LONGEST_WORD).contains(&word.len()).then_some(word)
 }
 
-/// A number near digits that may state how many bytes these cover: where it is, and how it is read.
+/// A number near the digits of a checksum that may state how many bytes the checksum covers: where
+/// the number is, seen from these digits, and how it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beside {
     /// Place of the number among the runs of letters and digits: 1 for the first one behind the
