@@ -361,7 +361,8 @@ impl Marks {
     }
 
     /// Reads the names in a directory as [`Marks::of`] does, and also returns its entries: in
-    /// memory, if they are at most `most`.
+    /// memory, if they are at most `most`; else the directory is opened again, to be read a second
+    /// time.
     fn and_entries(directory: &Path, most: usize) -> io::Result<(Marks, Entries)> {
         let (mut marks, mut held) = (Marks::default(), Vec::new());
         let mut is_held = true;

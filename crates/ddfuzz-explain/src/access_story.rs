@@ -149,8 +149,9 @@ pub(crate) fn freed_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Writes a sentence about the call that freed the heap block of a reported access, from its
-/// beginning and the places of the call: whether the run fails in another way without it.
+/// Writes a sentence about a call that freed or moved the heap block of the access that
+/// AddressSanitizer reports: how the run ends without the call. The sentence begins with
+/// `beginning` and the places `place` of the call.
 fn reported_free(it: &Explanation, beginning: &str, place: &[FrameRecord]) -> String {
     let ends = match it.freed_together {
         0 => "this access is not reported, and the run fails in another way".to_owned(),

@@ -278,8 +278,8 @@ fn add_crash_facts(
 }
 
 /// Adds to a result the variable with a value of `history` that the failing run reads before
-/// anything sets it, be it in this use of its record, if the run, which may take `limit`, does not fail with another value there:
-/// `averts` tells that from its end. Adds nothing if there is none.
+/// anything sets it, be it in this use of its record, if the run, which may take `limit`, does not
+/// fail with another value there: `averts` tells that from its end. Adds nothing if there is none.
 ///
 /// # Errors
 /// When the runs cannot be made.

@@ -1,5 +1,5 @@
-//! Sentences of the text about accesses outside of variables, and about variables that are read before
-//! anything sets them. Pure.
+//! Sentences of the text about accesses outside of variables, and about variables that are read
+//! before anything sets them. Pure.
 
 use crate::named_places::{calls, shown_place};
 use crate::report::{Explanation, OverrunRecord};
@@ -22,8 +22,9 @@ fn overrun(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says, as the beginning of a sentence, which access reaches out of its variable; `words` are the
-/// verb before an element, the verb before a number of bytes, and the word behind them.
+/// Says, as the beginning of a sentence, which access reaches out of its variable: `found`, a write
+/// or a read. `words` are its verb before `element 8`, its verb before `8 bytes`, and the word
+/// between these bytes and the variable.
 fn crossing(found: &OverrunRecord, words: [&str; 3]) -> String {
     let [to, bytes, of] = words;
     let into = match found.into.as_slice() {

@@ -209,7 +209,9 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the place where the statement is missing that would set a variable.
+    /// Adds to the suspects the place where the variable of `it`, which is read before anything
+    /// sets it, should have been set: where other fields of its record are set or, if that is not
+    /// known, where its life begins.
     fn add_unset(&mut self, it: &UnsetRecord) {
         let variable = &it.variable;
         let why = match (it.beside.is_empty(), it.is_local) {

@@ -240,7 +240,9 @@ pub(super) struct SingleOracle<'a> {
     oracle: &'a mut dyn Oracle,
     /// The predicted next questions (texts to run), with the answers that were made ahead.
     ahead: VecDeque<(Question, Answer)>,
-    /// Largest number of runs in the next request of several runs of the proof.
+    /// Largest number of runs in the next request for the proof of minimality, or for the
+    /// confirmation after it. It grows up to [`MOST`], and shrinks after such a request that has
+    /// taken longer than [`LONGEST`].
     several: usize,
     /// Largest number of tests in the next request of the search; it grows while tests pass.
     of_search: usize,

@@ -3,8 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Returns `bytes` in Base64 with padding, in lines of `width` characters with a newline between two
-/// lines; in one line if `width` is 0.
+/// Returns `bytes` in Base64 with padding, in lines of `width` characters with a newline between
+/// two lines; in one line if `width` is 0.
 pub fn encode(bytes: &[u8], width: usize) -> Vec<u8> {
     let written = STANDARD.encode(bytes).into_bytes();
     if width == 0 {
@@ -14,7 +14,8 @@ pub fn encode(bytes: &[u8], width: usize) -> Vec<u8> {
     lines.join(&b'\n')
 }
 
-/// Reads Base64 that [`encode`] would write in the same way; `None` for all else.
+/// Returns the bytes for which [`encode`] writes `text` with this `width`; `None` if it does for
+/// none.
 pub fn decode(text: &[u8], width: usize) -> Option<Vec<u8>> {
     let characters: Vec<u8> = match width {
         0 => text.to_vec(),

@@ -36,7 +36,8 @@ pub enum Encoding {
         /// Number of digits, padded with zeros at the front; 0 for as many as the number needs.
         width: usize,
     },
-    /// Base64 of the number's big-endian bytes, as many as the number says, with padding.
+    /// The number is big-endian and has this many bytes, which are written in Base64 with padding.
+    /// A digest is written with all of its bytes, whatever the `usize` is.
     Base64(usize),
     /// Decimal digits, padded with zeros at the front to this many bytes, as in cross-reference
     /// tables of PDF.

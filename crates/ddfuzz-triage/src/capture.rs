@@ -59,10 +59,11 @@ pub(crate) struct Tracer<'a> {
     /// Whether the first process of the run executes the target's program already; false until its
     /// `execve`.
     executed: bool,
-    /// What the first process of the run has executed first; `None` where it was forked from the
-    /// running target.
+    /// The first `execve` of the first process of the run; `None` before it, and where the process
+    /// was forked from the running target.
     first: Option<Executed>,
-    /// What that process has executed last, if it has executed another program since.
+    /// What is known of the target's program as a wrapper; `None` as long as the first process of
+    /// the run has executed no other program in its place.
     wrapper: Option<Wrapper>,
     options: Options,
     pub(super) threads: TracedThreads,

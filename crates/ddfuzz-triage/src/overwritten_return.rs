@@ -23,8 +23,8 @@ use crate::snapshot_reader::frame;
 use crate::unwind::{Step, WalkStart, walk};
 use crate::watchpoint::{self, Watched};
 
-/// Maximum number of writes to the watched slot in a run; after more, the search is given up. Of
-/// the same input, all runs at the same addresses write as often.
+/// Maximum number of writes to the watched slot in a run; after more, the search is given up.
+/// Another run of the same input at the same addresses would write as often.
 const MOST_WRITES: u32 = 20_000;
 /// Maximum number of writes of something else than a return address that are remembered since the
 /// last call that has used the slot.
@@ -44,19 +44,21 @@ pub(crate) struct ReturnSlotWatch {
     /// Address of the stack slot; until the watch begins, minus the stack pointer with which the
     /// program is entered.
     slot: u64,
-    /// Whether the watchpoint was set, or could not be set.
+    /// Whether the watch has begun: the watchpoint was set, or it was tried in vain.
     pub is_begun: bool,
+    /// Number of writes to the slot so far.
     writes: u32,
     /// Address of the first instruction of the function that the last call with its return address
     /// in the slot has entered; `None` before the first such call.
     entered: Option<u64>,
-    /// The last writes of other values since that call, oldest first.
+    /// States after the last writes of anything but a return address to the slot, since the call
+    /// that `entered` tells, if there was one; oldest first, [`REMEMBERED`] at most.
     written: VecDeque<Written>,
 }
 
 impl ReturnSlotWatch {
-    /// Creates the watch over a stack slot, without a watchpoint yet. `slot`: its address, minus the
-    /// stack pointer with which the program is entered.
+    /// Creates the watch over a stack slot, without a watchpoint yet. `slot`: its address, minus
+    /// the stack pointer with which the program is entered.
     pub fn new(slot: u64) -> ReturnSlotWatch {
         ReturnSlotWatch {
             slot,
@@ -92,6 +94,8 @@ impl ReturnSlotWatch {
         true
     }
 
+    /// Notes the write to the slot that the thread `tid` has just made, with its `registers` after
+    /// that: the call of a function, or a write of anything but a return address.
     fn note(&mut self, tid: Pid, registers: Registers) {
         let start = registers.sp.min(self.slot);
         let length = (self.slot - start).min(KEPT) as usize;
@@ -114,9 +118,10 @@ impl ReturnSlotWatch {
         self.written.push_back(Written { registers, stack });
     }
 
-    /// Returns `snapshot`, of a crash of the thread `tid` after a return to a wrong address from
-    /// the watched slot, with the stack that it should have: the frame of the function that has
-    /// returned. Unchanged if that function is unknown or not the user's.
+    /// Returns `snapshot`, of a crash of the thread `tid`, with the stack corrected if a function
+    /// has returned to a wrong address from the watched slot: its only frame is that of this
+    /// function. `cache` tells the modules of the process. Unchanged if the return was from another
+    /// slot, or if the function is unknown or not the user's.
     pub fn corrected(&self, tid: Pid, snapshot: Snapshot, cache: &mut ModuleCache) -> Snapshot {
         if !snapshot.wrong_returns.contains(&self.slot) {
             return snapshot;
@@ -135,9 +140,11 @@ impl ReturnSlotWatch {
         }
     }
 
-    /// Returns the frame of the function whose return address was overwritten; `None` if it is
-    /// unknown. Only if the wrong return was surely from the watched slot (`is_last`), the last
-    /// call that has used the slot counts.
+    /// Returns the frame of the function whose return address was overwritten: of the one that the
+    /// stack shows at the overwriting write or, if none is known, of the one that the last call has
+    /// entered which has used the slot. The latter counts only with `is_last`: the wrong return was
+    /// surely from the watched slot. `live` and `layout` are the memory of the process and its
+    /// modules. `None` if the function is unknown, or not the user's.
     fn victim(&self, is_last: bool, live: ProcessMemory, layout: &mut Layout) -> Option<RawFrame> {
         let mut memory = StackThen { stack: None, live };
         let mut written = self.written.iter().rev();

@@ -340,8 +340,9 @@ fn is_wrong_return(
     }
 }
 
-/// Checks whether `pc` is behind the functions of a module, at most 4,096 bytes behind `address` in
-/// the same module.
+/// Checks whether `pc` is in a module but in none of its functions, and less than 4,096 bytes above
+/// `address`, which is in the same region of the module: there are zeros behind the last function,
+/// for instance.
 fn is_in_padding(pc: u64, address: u64, layout: &Layout) -> bool {
     layout.region(pc).is_some_and(|region| {
         let in_function = region.module.function_start(pc.wrapping_sub(region.bias));

@@ -12,7 +12,8 @@ pub(crate) enum Watched {
     Accesses,
 }
 
-/// Sets watchpoint 0 of the stopped thread `tid` to the eight bytes at `address`, a multiple of 8.
+/// Sets watchpoint 0 of the stopped thread `tid` to the eight bytes at `address`, a multiple of 8;
+/// `watched` says at which accesses the thread stops.
 ///
 /// # Errors
 /// `EINVAL` for an address that is none of the process's own, `ENOSPC` where all watchpoints are

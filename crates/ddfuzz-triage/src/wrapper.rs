@@ -12,8 +12,8 @@ use nix::unistd::Pid;
 use crate::Triager;
 use ddfuzz_exec::{proc_bytes, tree_cpu};
 
-/// Minimum CPU time of a wrapper in one run for it to count as dear; less is no more than a start of
-/// a program.
+/// Minimum CPU time of a wrapper in one run for it to count as dear (expensive): less than that is
+/// hardly more than any program takes to start.
 const DEAR: Duration = Duration::from_millis(20);
 
 /// Environment variables that differ between programs without meaning anything: the last command,
@@ -23,12 +23,15 @@ const MEANINGLESS: [&str; 4] = ["_", "PWD", "OLDPWD", "SHLVL"];
 /// Command line and environment of a process at one of its `execve`s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Executed {
+    /// The command line: the name of the program, and its arguments.
     command: Vec<OsString>,
+    /// The environment variables, by name.
     environment: BTreeMap<OsString, OsString>,
 }
 
 impl Executed {
-    /// Reads what the process `pid` has just executed; `None` if it is gone.
+    /// Reads the command line and the environment of the process `pid`, which has just made an
+    /// `execve`; `None` if it is gone.
     pub(crate) fn by(pid: Pid) -> Option<Executed> {
         let words = |file: &str| -> Option<Vec<OsString>> {
             let bytes = proc_bytes(Path::new(&format!("/proc/{pid}/{file}"))).ok()?;
@@ -53,23 +56,26 @@ impl Executed {
     }
 }
 
-/// What the first process of a run has executed in place of the target's program, which is then a
-/// wrapper of it.
+/// What one run has shown of a wrapper: the target's program has not done the work itself, but
+/// executed another program in its place (`execve` in the first process).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrapper {
-    /// The program that the process executed last.
+    /// Path of the program that the process executed last, in place of the wrapper.
     pub program: PathBuf,
-    /// CPU time of the run before that: of the wrapper, and of the processes that it has waited for.
+    /// CPU time of the run up to the last `execve` of the process: of the process, which is the
+    /// wrapper up to then, and of its descendants.
     pub spent: Duration,
-    /// CPU time of the whole run, to the end of the process.
+    /// CPU time of the whole run, up to the end of the process; 0 before that.
     pub total: Duration,
+    /// The first `execve` of the process: how the wrapper was called.
     wrapper: Executed,
+    /// Its last `execve`: how the wrapper has called the program.
     wrapped: Executed,
 }
 
 impl Wrapper {
-    /// Reads what the process `pid` has just executed. `wrapper`: what it executed first. `None` if
-    /// the process is gone.
+    /// Reads what is known of a wrapper when the process `pid` has just executed another program in
+    /// its place; `wrapper` is the first `execve` of the process. `None` if the process is gone.
     pub(crate) fn by(pid: Pid, wrapper: &Executed) -> Option<Wrapper> {
         Some(Wrapper {
             program: std::fs::read_link(format!("/proc/{pid}/exe")).ok()?,
@@ -85,8 +91,9 @@ impl Wrapper {
         self.spent >= DEAR && self.spent * 2 > self.total
     }
 
-    /// Returns the arguments that the program has in front of the last `common` ones, which it
-    /// shares with the wrapper; `None` if it does not share these.
+    /// Returns the arguments with which the wrapper calls the program, without the last `common`
+    /// ones, which are also the last ones of the wrapper; `None` if the last `common` ones of the
+    /// two differ, or one of them has fewer.
     pub fn own_arguments(&self, common: usize) -> Option<&[OsString]> {
         let ends = |command: &'_ [OsString]| -> Option<usize> {
             command.len().checked_sub(common).filter(|at| *at > 0)
@@ -113,8 +120,8 @@ impl Wrapper {
 }
 
 impl Triager {
-    /// Returns what the first process of the last traced run has executed in place of the target's
-    /// program; `None` if it has executed that program only, or the run was not traced.
+    /// Returns the wrapper that the last traced run has shown; `None` if its first process has
+    /// executed the target's program only, or the run was not traced.
     pub fn wrapper(&self) -> Option<&Wrapper> {
         self.wrapper.as_ref()
     }

@@ -33,9 +33,11 @@ pub(super) fn advice(
     }))
 }
 
-/// Returns the advice for an interestingness test, the script of `target`: to name the program that
-/// its interpreter executes in its first line. `None` unless its interpreter is a script, which
-/// takes most of the CPU time of each of three runs.
+/// Returns the advice for an interestingness test, the script of `target`, whose interpreter is a
+/// script itself: a wrapper that executes the real interpreter in its place. The advice is to name
+/// the real interpreter in the `#!` line of the test. `None` unless there is such a wrapper, and in
+/// each of three runs it takes most of the CPU time and then executes the same interpreter; also
+/// `None` if it gives this other arguments than the test and those of the target.
 pub(super) fn advice_on_test(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
     let script = match &target.program {
         Program::Path(script) if is_interpreted_by_script(script) => script,
@@ -52,8 +54,10 @@ pub(super) fn advice_on_test(target: &Target, input: &[u8]) -> Result<Option<Str
     Ok(is_known.then(|| told(script, &run, &first_line)))
 }
 
-/// Returns the run with the median of the wrapper's CPU time, of the last run and two more of
-/// `input`; `None` if in one of them the wrapper took less than half, or executed something else.
+/// Returns one of three runs: the last run of `triager`, and two more of `input`. It is the one
+/// with the median of the CPU time that the wrapper takes. `None` if in one of them the wrapper
+/// takes no more than half of the CPU time, or less than 20 ms, or executes another program than in
+/// the others.
 fn median(triager: &mut Triager, input: &[u8]) -> Result<Option<Wrapper>, ExecError> {
     let mut runs: Vec<Wrapper> = Vec::new();
     while runs.len() < RUNS {

@@ -37,9 +37,11 @@ pub(super) fn beginnings(text: &[u8]) -> Vec<Protocol> {
     protocols.collect()
 }
 
-/// Guesses that records fill the bytes that `length` counts, and that each of them begins with the
-/// same two to four bytes as the first: the text can lose each record, and `length` becomes
-/// smaller. Records that have more bytes in common come first.
+/// Guesses that the bytes of `text` that the field `length` counts consist of records, each of
+/// which begins with the same two to four bytes as the first. Returns the guesses: the text can
+/// lose each record, and `length` then becomes smaller. Records that have more bytes in common come
+/// first; empty if fewer than four records begin alike, or if they have less than eight bytes on
+/// average.
 pub(super) fn beginnings_in(text: &[u8], length: &Field) -> Vec<Protocol> {
     let block = &text[length.scope.clone()];
     let likely = LEAST..=block.len() / LEAST_SIZE;

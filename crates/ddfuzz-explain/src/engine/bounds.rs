@@ -68,7 +68,9 @@ pub(crate) struct Accesses {
     pub whole: Rc<Recorded>,
     /// The memory graph at the last point of the run.
     pub graph: Graph,
-    /// What the run has written, and what it has read of which the failure depends.
+    /// The writes of the program's own code and of the library's functions that it calls, and the
+    /// reads by those instructions on whose reads the failure depends: in groups, each of one
+    /// instruction or call, in the order of their first accesses.
     pub(super) all: Vec<Written>,
 }
 
@@ -219,8 +221,8 @@ impl Engine {
         Ok(other)
     }
 
-    /// Returns what the failing run `failing` has written, and what it has read of which the failure
-    /// depends; `None` if the run is too long to be recorded.
+    /// Returns what the failing run `failing` has written, and those of its reads on which the
+    /// failure depends; `None` if the run is too long to be recorded.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -484,7 +486,8 @@ impl Allowed {
         }
     }
 
-    /// Returns address and size in bytes of the memory that an instruction writes or reads.
+    /// Returns address and size in bytes of the memory that the instruction `now` reads, if the
+    /// examined access is a read, or else writes; `None` if it does not.
     fn accessed(&self, now: &Executed) -> Option<(u64, u64)> {
         match self.is_read {
             true => now.read(),

@@ -61,7 +61,9 @@ struct Frees {
 }
 
 impl Frees {
-    /// Returns true if a function, stopped at its beginning with `registers`, is to free a block.
+    /// Returns true if the call of one of these functions, at whose beginning the run has stopped
+    /// with `registers`, counts as one that frees a block. Only a call of the watched `realloc`
+    /// with a null pointer does not: it just allocates.
     fn is_free(&self, registers: &user_regs_struct) -> bool {
         self.moving != Some(registers.rip) || registers.rdi != 0
     }

@@ -99,8 +99,9 @@ pub enum Texts {
 }
 
 impl Texts {
-    /// Returns which arguments the C library's function with the name `name` reads to their
-    /// terminating zeros, if it returns at all.
+    /// Returns which arguments the C library's function with the name `name` always reads up to
+    /// their terminating zeros. These are none for a function that is not known, and for one that
+    /// may stop before, such as `strcmp`.
     fn of(name: &str) -> Texts {
         match name {
             "strlen" | "strdup" | "__strdup" | "puts" | "fputs" | "strrchr" => Texts::Of(0b01),
@@ -170,8 +171,9 @@ pub(super) fn frees(name: &str) -> bool {
 /// without the first underscores.
 const CHECKS: &str = "ubsan_handle_";
 
-/// Returns the number of checked values that the function is given which reports a failed check of
-/// this name.
+/// Returns how many of the arguments of a function of UndefinedBehaviorSanitizer, which reports a
+/// failed check, are the checked values. `name` is the function's name behind [`CHECKS`]; 0 for a
+/// check that is not known.
 fn checked(name: &str) -> usize {
     let plain = name.trim_end_matches("_abort").trim_end_matches("_v1");
     match plain {

@@ -9,15 +9,17 @@ use iced_x86::{
 use super::Engine;
 use super::mutants::{Mutant, MutantKind, Patch, sign_extended};
 
-/// Largest number of bytes of code that are read to describe a mutant: the changed instruction, and the
-/// condition after it.
+/// Maximum number of bytes of code that are read to describe a mutant: the changed instruction and
+/// the next one, which may be the conditional jump that uses its result.
 const CODE: usize = 32;
 /// Names of the arguments of a call, by their numbers from 0.
 const ARGUMENTS: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
 
-/// The changed instruction of a program, with all that is needed to describe the change.
+/// The changed instruction of a mutant, with all that is needed to describe the change.
 struct Change<'a> {
+    /// The instruction in the program.
     was: Instruction,
+    /// The instruction in the mutant.
     is: Instruction,
     /// The instruction after the changed one.
     next: Instruction,
@@ -25,14 +27,14 @@ struct Change<'a> {
     source: &'a str,
 }
 
-/// Returns the instructions at the beginning of some code, of which the first one is at `start`.
+/// Returns the first `N` instructions of `code`, which begins at the address `start`.
 fn decoded<const N: usize>(code: &[u8], start: u64) -> [Instruction; N] {
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     std::array::from_fn(|_| decoder.decode())
 }
 
-/// Returns the last operand of an instruction, if it is a number in the code, with its sign, and the size
-/// of the other operand in bytes.
+/// Returns the last operand of the instruction `it` as a signed number, and the size of its first
+/// operand in bytes; `None` if the last operand is not a number in the code (an immediate).
 fn number(it: &Instruction) -> Option<(i64, usize)> {
     let size = match it.op0_kind() {
         OpKind::Memory => it.memory_size().size(),
@@ -42,7 +44,8 @@ fn number(it: &Instruction) -> Option<(i64, usize)> {
     Some((sign_extended(value, size.clamp(1, 8)), size))
 }
 
-/// Returns the relational operators in the text of a line: `<`, `<=`, `>` and `>=`.
+/// Returns the relational operators in the source text `source`, in their order: `<`, `<=`, `>` and
+/// `>=`. Shifts and arrows are none.
 fn relations(source: &str) -> Vec<&str> {
     let bytes = source.as_bytes();
     let at = |index: usize| bytes.get(index).copied().unwrap_or(b' ');
@@ -58,8 +61,8 @@ fn relations(source: &str) -> Vec<&str> {
     found
 }
 
-/// Returns true if the number `value` is in the source text `source`: as a decimal or hexadecimal number,
-/// or as a character.
+/// Returns true if the number `value` is in the source text `source`: as a decimal or hexadecimal
+/// number, or as a character.
 fn has_number(source: &str, value: i64) -> bool {
     let is_of_word = |it: char| it.is_ascii_alphanumeric() || it == '_';
     let parsed = |word: &str| {
@@ -74,7 +77,8 @@ fn has_number(source: &str, value: i64) -> bool {
     is_quoted(source, value) || words.any(|word| parsed(word) == Some(value))
 }
 
-/// Returns true if the source text `source` has the character with the code `value`.
+/// Returns true if the source text `source` has the character with the code `value` in single
+/// quotes.
 fn is_quoted(source: &str, value: i64) -> bool {
     let character = u8::try_from(value).ok().map(char::from);
     let known = character.map(|it| [it.to_string(), it.escape_default().to_string()]);
@@ -84,13 +88,15 @@ fn is_quoted(source: &str, value: i64) -> bool {
 }
 
 impl Change<'_> {
-    /// Returns true if the text of the statement has the number `value`.
+    /// Returns true if the source line has the number `value`.
     fn has(&self, value: i64) -> bool {
         has_number(self.source, value)
     }
 
-    /// Describes another number in the code of the instruction; `None` if the statement has no such number,
-    /// which the compiler has made of others.
+    /// Returns in words which number the changed instruction has in place of the old one, by what
+    /// it does with the number: `with a factor of 4 instead of 8`. `None` for an instruction that
+    /// is not described, or if the source line does not have the old number, which the compiler has
+    /// made of others; a comparison by order is described without it, too.
     fn number(&self) -> Option<String> {
         let ((was, size), (is, _)) = (number(&self.was)?, number(&self.is)?);
         match self.was.mnemonic() {
@@ -114,7 +120,9 @@ impl Change<'_> {
         }
     }
 
-    /// Describes that the number `is` is added instead of `was`, or subtracted if they are negative.
+    /// Returns in words that the number `is` is added instead of `was`, or subtracted if they are
+    /// negative. `None` if the source line does not have `was` (without its sign), nor `++` or `--`
+    /// for a step of one.
     fn sum(&self, was: i64, is: i64) -> Option<String> {
         let is_step = was.abs() == 1 && (self.source.contains("++") || self.source.contains("--"));
         if !is_step && !self.has(was.checked_abs()?) {
@@ -126,8 +134,10 @@ impl Change<'_> {
         })
     }
 
-    /// Describes a comparison with the number `is` instead of `was`, numbers of `size` bytes: by
-    /// order, the limit between the numbers that are decided one way and the other.
+    /// Returns in words that the instruction compares a value with the number `is` instead of
+    /// `was`, numbers of `size` bytes. If the next instruction asks for an order, tells the limit:
+    /// the two neighboring numbers for which the answers differ. Otherwise, `None` unless `was` is
+    /// 0 or in the source line.
     fn comparison(&self, (was, is): (i64, i64), size: usize) -> Option<String> {
         use ConditionCode::{a, ae, b, be, g, ge, l, le};
         let code = self.next.condition_code();
@@ -168,7 +178,9 @@ impl Change<'_> {
         })
     }
 
-    /// Describes a sum with another number, which the instruction computes as an address.
+    /// Returns in words that another constant is added to compute an address, by an instruction
+    /// `lea`, which compilers also use for sums; `None` for other instructions, and for a constant
+    /// that the source line does not show.
     fn displaced(&self) -> Option<String> {
         let [was, is] = [&self.was, &self.is].map(|it| it.memory_displacement64() as i64);
         match self.was.mnemonic() {
@@ -177,7 +189,8 @@ impl Change<'_> {
         }
     }
 
-    /// Describes another operator.
+    /// Returns in words which operator the instruction has in place of the old one: one of `+`,
+    /// `-`, `&`, `|` and `^`. `None` if one of the two instructions has none of these.
     fn operator(&self) -> Option<String> {
         let name = |it: &Instruction| {
             Some(match it.mnemonic() {
@@ -196,7 +209,9 @@ impl Change<'_> {
         ))
     }
 
-    /// Describes a number that is extended in another way.
+    /// Returns in words how the mutant widens a narrow number otherwise than the program (`movzx`
+    /// or `movsx`): it reads more bits of the number, takes it as signed, or takes it as unsigned.
+    /// `None` for other instructions in the mutant.
     fn width(&self) -> Option<String> {
         let bits = 8 * match self.was.op1_kind() {
             OpKind::Memory => self.was.memory_size().size(),
@@ -213,8 +228,8 @@ impl Change<'_> {
         })
     }
 
-    /// Describes the other answer of a comparison for equal numbers, by the operator in the source if
-    /// it has only one.
+    /// Returns in words that a comparison has the other answer for equal numbers; names the
+    /// operators if the source line has only one relational operator.
     fn boundary(&self) -> String {
         let other = match relations(self.source)[..] {
             ["<"] => "with `<=` in place of `<`",
@@ -226,8 +241,8 @@ impl Change<'_> {
         other.to_owned()
     }
 
-    /// Describes that two conditions are joined otherwise, by the operator in the source if it has only
-    /// one.
+    /// Returns in words that two conditions are joined by `||` instead of `&&`, or the other way;
+    /// says which if the source line has only one of these operators.
     fn connective(&self) -> &'static str {
         match (
             self.source.matches("&&").count(),
@@ -241,8 +256,9 @@ impl Change<'_> {
 }
 
 impl Engine {
-    /// Returns in words what a mutant changes in its statement, of which `source` is the text (empty if
-    /// unknown), as the end of a sentence: `with a shift by 7 instead of 8`.
+    /// Returns in words what `mutant` changes in its statement, as the end of a sentence: `with a
+    /// shift by 7 instead of 8`. Where no more is known, the words are those of its kind. `source`
+    /// is the text of the statement's line, empty if it is unknown.
     pub(crate) fn change_of(&self, mutant: &Mutant, source: &str) -> String {
         match &mutant.patch {
             Patch::Code(at, bytes) => {
@@ -269,8 +285,9 @@ impl Engine {
         }
     }
 
-    /// Describes a mutant that has `bytes` where the program has `code`; `None` where no more is known
-    /// than its kind.
+    /// Returns in words what `mutant` changes, which has `bytes` where the program has `code`;
+    /// `source` is the text of the source line. `None` where no more is known than the kind of the
+    /// mutant.
     fn change_in_code(
         &self,
         mutant: &Mutant,
@@ -305,8 +322,9 @@ impl Engine {
         }
     }
 
-    /// Describes that the jump `was` always jumps or never does, as `is` does: by the line at which the
-    /// run then always goes on, if that is another one.
+    /// Returns in words that the conditional jump `was` is always taken in the mutant, or never,
+    /// where the instruction `is` stands in its place: by the line at which the run then always
+    /// goes on. `None` if that line is unknown, in another file, or the line of the jump.
     fn always(&self, was: &Instruction, is: &Instruction) -> Option<String> {
         let own = self.line(was.ip())?;
         let to = match is.flow_control() {
@@ -320,7 +338,8 @@ impl Engine {
         ))
     }
 
-    /// Describes that the call `it` is left out.
+    /// Returns in words that the mutant leaves out the call `it`, with the name of the called
+    /// function if it is known.
     fn without_call(&self, it: &Instruction) -> String {
         let own = self.function(it.near_branch_target());
         match own {
@@ -332,8 +351,8 @@ impl Engine {
         }
     }
 
-    /// Returns the code at a range of addresses in the process, from the program's file; it may end
-    /// earlier. `None` where the file has no code there.
+    /// Returns the code at `range`, addresses in the process, as it is in the program's file; it
+    /// ends earlier if its section does. `None` where the file has no code there.
     fn code_in_file(&self, range: Range<u64>) -> Option<Vec<u8>> {
         use object::{Object, ObjectSection};
         let image = std::fs::read(&self.program).ok()?;
@@ -353,7 +372,7 @@ impl Engine {
 mod tests {
     use super::*;
 
-    /// Describes the change of some code into other code of the same instruction.
+    /// Returns the change of the code `was` into the code `is`, in the source line `source`.
     fn change<'a>(was: &[u8], is: &[u8], source: &'a str) -> Change<'a> {
         let [was, next] = decoded(was, 0x1000);
         let [is] = decoded(is, 0x1000);

@@ -34,12 +34,14 @@ pub(crate) enum Instead {
     Terminator,
 }
 
-/// A read of the failing run outside of an array. With something else there, the run does not fail.
+/// A read of the failing run outside of an array, or of a text past the end of the array that has
+/// it. With another value in place of what is read there, the run does not fail.
 #[derive(Clone, Debug)]
 pub(crate) struct Overread {
-    /// The read, in the terms of a write that reaches out of its variable.
+    /// The read. An [`Overrun`] describes a write: all that it says of the written memory holds for
+    /// the memory that is read.
     pub read: Overrun,
-    /// What is there in the run that does not fail.
+    /// What the run that does not fail finds in place of what is read.
     pub instead: Instead,
     /// If the array has a text without a terminating zero: addresses of the statement that has
     /// written its last byte, and of the calls that led to it, innermost first. Empty where that
@@ -66,11 +68,12 @@ impl Engine {
         pcs.into_iter().filter(|pc| self.is_user(*pc)).collect()
     }
 
-    /// Finds a read among `accesses` of the failing run, outside of the array to which its address
-    /// belongs, without which the run does not fail (`averts` tells this from the end of a run): a
-    /// text without a terminating zero, or an element. The instruction must stay inside at other
-    /// times. With `is_text`, only texts are looked for. `None` if there is no such read. A changed
-    /// run may take `limit`.
+    /// Finds a read of the failing run, among `accesses`, that leaves the array to which its
+    /// address belongs: of a text that has no terminating zero in the array or, unless `is_text` is
+    /// set, of an element that the array does not have. The run fails by this read: with another
+    /// value in its place ([`Instead`]) the run, which may take `limit`, does not fail, as `averts`
+    /// tells from its end. In the passing run or, if that does not show it, at other times, the
+    /// same instruction stays inside of its array. `None` if there is no such read.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -104,10 +107,14 @@ impl Engine {
                 }
                 let point = whole.passed(at_of(&found)).map(|it| whole.points[it].1);
                 let end = found.crossing.has.end;
-                let read = self.told(whole, graph, all, found)?;
-                if !read.is_unusual {
+                let told = self.told(whole, graph, all, found)?;
+                if !told.is_unusual {
                     break;
                 }
+                let read = Overrun {
+                    is_averted: true,
+                    ..told
+                };
                 let filled = match point.filter(|_| is_unterminated) {
                     Some(point) => self.last_writer(point, end - 1)?,
                     None => Vec::new(),
@@ -122,10 +129,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds out whether the read that AddressSanitizer reports at the end of the failing run `failing`
-    /// is one of a text without a terminating zero: with a zero at the end of the object, in a run
-    /// which may take `limit`, the run does not fail, as `averts` tells by its end. `None` if it is
-    /// not, or if that is not known.
+    /// Finds out whether the read that AddressSanitizer reports at the end of the failing run
+    /// `failing` is one of a text without a terminating zero, and returns that read. It is if, with
+    /// a zero in the last byte of the object, the run, which may take `limit`, does not fail, as
+    /// `averts` tells from its end. `None` if it is another access, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -190,8 +197,8 @@ impl Engine {
         }))
     }
 
-    /// Returns the last of the reads of each instruction among `accesses` that may have left its
-    /// variable, as the state at the end of the run tells, in the order of time.
+    /// Returns those of the reads among `accesses` that may have left their variable, as far as the
+    /// state at the end of the run tells: the last one of each instruction, in the order of time.
     fn doubtful_reads<'a>(&self, accesses: &'a Accesses) -> Vec<&'a Written> {
         let mut known = HashSet::new();
         let reads = accesses.all.iter().rev().filter(|it| it.is_read);
@@ -205,8 +212,8 @@ impl Engine {
         found
     }
 
-    /// Returns the addresses of the statement that wrote the byte at `address` last before the point
-    /// `point` of the failing run, and of the calls that led to it; empty if none is known.
+    /// Returns the addresses of the statement that wrote the byte at `address` last before the
+    /// point `point` of the failing run, and of the calls that led to it; empty if none is known.
     fn last_writer(&mut self, point: Point, address: u64) -> Result<Vec<u64>, EngineError> {
         let watched = Watched {
             address,
@@ -218,8 +225,12 @@ impl Engine {
         Ok(found.map_or_else(Vec::new, |it| it.writer.calls))
     }
 
-    /// Makes the failing run with other values outside of the array of the read `found`, each time
-    /// that its instruction reads there; a terminator stays. Returns how the run ends.
+    /// Makes the failing run with `instead` in place of what the instruction of the read `found`
+    /// reads outside of its array: before each such read, the value is put at the address that is
+    /// read, and after it, the old bytes are put back. An [`Instead::Terminator`] is put into the
+    /// array's last byte instead, before the first byte is read of a text that has no zero in the
+    /// array, and stays there. Returns how the run ends. Its time limit is a multiple of `limit`,
+    /// as it is stopped often.
     fn with_other_value(
         &mut self,
         whole: &Recorded,
@@ -255,9 +266,9 @@ impl Engine {
         }
     }
 
-    /// Reads the state of the failing run at the statement that makes the recorded access `it`, and
-    /// returns the part of it that crosses the bounds of its variable, with the state; `None` if
-    /// none does.
+    /// Makes the failing run up to the statement of the access `it` in the recording `whole`.
+    /// Returns the part of the access that crosses the bounds of its variable, and the memory graph
+    /// before the access; `None` if no part does, or if the statement is not known.
     pub(super) fn read_before(
         &mut self,
         whole: &Recorded,
@@ -273,8 +284,10 @@ impl Engine {
     }
 }
 
-/// Returns what has to be changed, for a test of the read `found` with `instead`, before a stopped run
-/// executes `now`: address, and the bytes there before and with the change; `None` if nothing has.
+/// Returns what has to be changed in the memory of `run`, to test the read `found` with `instead`:
+/// the address, the bytes there now, and those to be put there. The run is stopped before it
+/// executes `now`, the instruction of the read. `None` if nothing has to be changed this time, or
+/// if no memory is there.
 fn change(
     run: &mut Run,
     now: &Executed,
@@ -314,7 +327,8 @@ fn change(
     is_whole.then_some((at, before, other))
 }
 
-/// Returns the index in the recording of the access that has left its variable.
+/// Returns the index in the recording of that one of the accesses in `found` which has left the
+/// variable.
 fn at_of(found: &Found) -> usize {
     match found.of.how {
         How::Anywhere => {

@@ -69,8 +69,9 @@ impl Pointer {
     }
 }
 
-/// How a recorded run has accessed memory: by which kind of instruction or library's function. What
-/// is said of writes holds for reads as well.
+/// How a recorded run has written or read memory: by which kind of instruction or library's
+/// function. The kinds are described for writes; for reads, they are the same with read instead of
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// An instruction has written to successive elements, one after another.
@@ -120,9 +121,9 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Returns the index in the recording of the write that stands for all of them: the write to
-    /// the highest byte if they are in any order, else the first write; of reads, the last one, unless
-    /// they are of single bytes.
+    /// Returns the index in the recording of the access that stands for all accesses of the group.
+    /// It is the one to the highest byte if they are in any order ([`How::Anywhere`]), or if they
+    /// are reads of more than one byte each. Else it is the first access.
     pub(super) fn told_at(&self) -> usize {
         match self.how {
             How::Anywhere => self.extremes[1],

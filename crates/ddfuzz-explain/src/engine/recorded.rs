@@ -252,7 +252,9 @@ fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
 }
 
-/// Returns the arguments that the called function reads as texts, as bits.
+/// Returns the arguments that the library's function called by `call` reads as texts, as bits, the
+/// first one in the lowest bit. `texts` says which these are; a format is read from the memory of
+/// `run`, which is stopped at the call.
 fn texts_read(texts: Texts, call: &Executed, run: &mut Run) -> u8 {
     match texts {
         Texts::Of(arguments) => arguments,

@@ -11,7 +11,8 @@ use crate::crossing::{is_record, parts_at};
 
 /// Largest number of times that a run is stopped by writes to a record.
 const MOST_STOPS: usize = 5_000;
-/// Largest number of other fields of the record that are watched: the processor watches four places.
+/// Largest number of other fields of the record that are watched: the processor has four
+/// watchpoints, and one of them is for the field itself.
 const FIELDS: usize = 3;
 /// Smallest number of other fields that a function must set for a new use of the record.
 const LEAST: usize = 2;
@@ -20,28 +21,32 @@ const LEAST: usize = 2;
 pub(crate) struct Reused {
     /// Name of the field, as C would write it.
     pub name: String,
-    /// Addresses of the statement that was the last to set another field anew, and of the calls that
-    /// led to it, innermost first.
+    /// Addresses of the statement that was the last to set another field anew, and of the calls
+    /// that led to it, innermost first.
     pub beside: Vec<u64>,
 }
 
-/// Writes of a run to other fields of a record by one call of a function, without a write to the
-/// field in question in between.
+/// Writes that one call of a function has made to the watched fields of a record other than the
+/// examined one. A write to the examined field in between divides them into two sets.
 struct Set {
-    /// Addresses of the last of the writes, and of the calls that led to it, innermost first.
+    /// Addresses of the statement that made the last of the writes, and of the calls that led to
+    /// it, innermost first.
     calls: Vec<u64>,
-    /// The fields that were set, as bits.
+    /// The fields that were set, as bits: the lowest bit is for the first watched field, the
+    /// examined one, and always 0.
     fields: u64,
-    /// Number of writes to the record up to the last of these.
+    /// Number of writes to all watched fields from the beginning of the run up to the last one of
+    /// these.
     nth: usize,
 }
 
 impl Engine {
-    /// Finds out whether the field at `memory` (address and size), which the failing run reads after
-    /// the point `to`, was set in an earlier use of its record only: a function has set all other
-    /// watched fields before the field was set, and again after that. `None` if it was not, if that
-    /// is not known, or if the run fails with zero there since then: `averts` tells that from the
-    /// end of a run, which may take `limit`.
+    /// Finds out whether the field at `memory` (address and size in bytes), which the failing run
+    /// reads after the point `to`, still has its value from an earlier use of its record: a
+    /// function has set all watched other fields, later the field was set, and after that the same
+    /// function has set the others again. As a test, the run is made with zero in the field from
+    /// then on; it may take `limit`, and `averts` tells from its end whether it does not fail.
+    /// `None` if it fails, if the field is not such a one, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -87,7 +92,8 @@ impl Engine {
         }))
     }
 
-    /// Starts the failing run with watchpoints on `fields` (address and size).
+    /// Starts the failing run with watchpoints on `fields` (address and size), and stops it at the
+    /// program's first instruction; `None` where that instruction is not known.
     fn watching_fields(&mut self, fields: &[(u64, u64)]) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {
@@ -98,9 +104,10 @@ impl Engine {
         Ok(run)
     }
 
-    /// Makes the failing run up to the point `to`, and returns the first writes after the last write
-    /// to the first of `fields` by which a function sets all others, if the same function has done
-    /// so before that write; `None` if there are none.
+    /// Makes the failing run up to the point `to` with watchpoints on `fields`, of which the first
+    /// is the examined one. After the last write to that one, returns the first set of writes by
+    /// which a function sets all others, if the same function has also done so before that write;
+    /// `None` if there is none, or if the run does not come there.
     fn set_anew(&mut self, fields: &[(u64, u64)], to: Point) -> Result<Option<Set>, EngineError> {
         let Some(mut run) = self.watching_fields(fields)? else {
             return Ok(None);
@@ -161,7 +168,8 @@ impl Engine {
         Ok(found.filter(|_| left == 0))
     }
 
-    /// Adds a write to the writes `all`, the last ones of which may be by the same call.
+    /// Adds the writes `set` to the sets `all`: to the last one if the same call has made them,
+    /// else as a new one.
     fn add(&self, all: &mut Vec<Set>, set: Set) {
         match all.last_mut().filter(|it| self.is_one_call(it, &set)) {
             Some(last) => {
@@ -174,14 +182,15 @@ impl Engine {
         }
     }
 
-    /// Returns true if two writes were made by the same function, called from the same place.
+    /// Returns true if the writes `one` and `other` were made by the same function, called from the
+    /// same place.
     fn is_one_call(&self, one: &Set, other: &Set) -> bool {
         let function = |it: &Set| self.function(it.calls[0]);
         one.calls[1..] == other.calls[1..] && function(one) == function(other)
     }
 
-    /// Makes the failing run, within `limit`, with zero in the first of `fields` from the write with
-    /// the number `nth` to them on, and returns how it ends.
+    /// Makes the failing run, which may take `limit`, with zero put into the first of `fields` at
+    /// the write with the number `nth` (from 1) to any of them. Returns how the run ends.
     fn with_zero_since(
         &mut self,
         fields: &[(u64, u64)],

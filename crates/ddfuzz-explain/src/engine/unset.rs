@@ -37,25 +37,28 @@ pub struct Unset {
     memory: (u64, u64),
     /// The last point of the failing run before the read.
     to: Point,
+    /// The event with which the life of the memory begins.
     begins: Begins,
-    /// How many times the life of the memory has begun when it is read.
+    /// How many times the life of the memory has begun in the run until it is read: the same
+    /// addresses may be used several times.
     nth: u64,
     /// Addresses in the program's own code of the calls that led to the allocation of its heap
     /// block, or to the function whose local variable it is, innermost first.
     pub calls: Vec<u64>,
 }
 
-/// What runs and debug information say of memory that was read before anything set it.
+/// A variable that the failing run reads before anything sets it.
 pub(crate) struct UnsetVariable {
-    /// Name of the memory, as C would write it.
+    /// Name of the variable, as C would write it.
     pub name: String,
-    /// Whether the memory belongs to a local variable, and not to a heap block.
+    /// Whether the variable is local or a part of a local one, and not in a heap block.
     pub is_local: bool,
-    /// Addresses of the statement that sets other fields of the record around the memory, the last
-    /// one of the function that does so first, and of the calls that led to it, innermost first;
-    /// empty where there is none.
+    /// The place where a function first sets other fields of the record around the variable:
+    /// addresses of the last statement of this function that does so, and of the calls that led to
+    /// it, innermost first. Empty where there is none.
     pub beside: Vec<u64>,
-    /// What is there from the beginning of its life in the run that does not fail.
+    /// What the variable has from the beginning of its life in the run that does not fail, in
+    /// words.
     pub instead: &'static str,
 }
 
@@ -72,29 +75,36 @@ enum Begins {
 
 /// A call of a function that allocates memory, which has not returned yet.
 struct Pending {
+    /// Stack pointer that the caller has after the return.
     stack_pointer: u64,
+    /// Size in bytes that the call asks for.
     size: u64,
-    /// Number of bytes at the beginning of the block that the function itself sets: all of
-    /// `calloc`, and the size of the earlier block of `realloc`.
+    /// Number of bytes at the beginning of the new block that the function itself sets: all of them
+    /// for `calloc`, as many as the earlier block has for `realloc`, and 0 for other functions.
     set: u64,
     /// The earlier block that `realloc` is given; 0 for other functions.
     earlier: u64,
 }
 
-/// What a run has shown so far about the memory in question: whether anything has set it.
+/// What a run has shown so far about the examined memory: whether anything has set it.
 #[derive(Default)]
 struct Life {
+    /// The calls of allocating functions that have not returned yet, innermost last.
     pending: Vec<Pending>,
     /// Addresses of the calls that led to the last beginning of the memory's life, innermost first;
     /// `None` if something has set the memory since, or its life has not begun.
     unset: Option<Vec<u64>>,
-    /// How many times the life of the memory has begun.
+    /// How many times the life of the memory has begun: how often the function of the local
+    /// variable was called, or a block that contains the memory was allocated. What `realloc`
+    /// leaves where it is does not begin anew.
     begun: u64,
 }
 
 impl Engine {
-    /// Finds out whether memory (address and size) has not been set when the failing run arrives at
-    /// the point `to`. `None` if something has set any byte of the memory, or if that is not known.
+    /// Finds out whether nothing sets `memory` (address and size in bytes) in the failing run from
+    /// the beginning of its life, the call of its function or its allocation, up to the point `to`;
+    /// if so, returns it with this beginning. `None` if something sets any of its bytes, or if that
+    /// is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -120,8 +130,9 @@ impl Engine {
     }
 
     /// Makes the failing run up to the point `to` or, if `nth` is given, up to the event `begins`
-    /// with which the life of the memory begins for this time. Returns the stopped run, and what it
-    /// has shown of the memory; `None` if it does not come there.
+    /// with which the life of the memory of `size` bytes at `address` begins for the time `nth`,
+    /// from 1. Returns the stopped run, and what it has shown of the memory, which is watched only
+    /// if `nth` is `None`. `None` if the run does not come there.
     fn lived(
         &mut self,
         (address, size): (u64, u64),
@@ -183,8 +194,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Sets breakpoints in `run` at the functions with which a life that begins as `begins` says
-    /// may begin. Returns the allocating functions among them, with their addresses.
+    /// Sets breakpoints in `run` at the functions whose calls may begin a life, as `begins` says:
+    /// at the function of the local variable, or at all allocating functions. Returns the names and
+    /// addresses of the allocating ones.
     fn stop_at_beginnings(
         &mut self,
         run: &mut Run,
@@ -205,12 +217,13 @@ impl Engine {
         Ok(allocators)
     }
 
-    /// Returns what is known of the memory `unset`, which the failing run reads before anything has
-    /// set it, by the instruction at the address `read`. Runs are made in which it has other values
-    /// from the beginning of its life: one in which it must keep them up to the read, and up to two,
-    /// which may take `limit`, in which it is zero, or what the passing run reads there. `averts`
-    /// tells from the end of these whether the run does not fail. `None` if both fail, if no
-    /// variable leads to the memory, or if it does not keep the values.
+    /// Returns what is known of the memory `unset`, which the instruction at the address `read`
+    /// reads in the failing run before anything sets it. The run is made with other values in the
+    /// memory from the beginning of its life: with marks, which must still be there at the read;
+    /// with zero; and, if it fails with that, with what the passing run reads there. The latter two
+    /// may take `limit`, and `averts` tells from their ends whether they do not fail. `None` if
+    /// both fail, if the marks do not stay, or if the memory belongs to no variable of a known
+    /// type.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -294,7 +307,8 @@ impl Engine {
     }
 
     /// Returns what the instruction at the address `read` reads in the passing run when it is first
-    /// executed; `None` if it is not, or does not read as many bytes as the memory `unset` has.
+    /// executed; `None` if both runs have the same input, if the instruction is unknown or not
+    /// executed, or if it does not read as many bytes as the memory `unset` has.
     fn passing_value(
         &mut self,
         unset: &Unset,
@@ -322,8 +336,9 @@ impl Engine {
         Ok(memory.map(|(at, size)| run.process.bytes(at, size as usize)))
     }
 
-    /// Returns the name of the value `leaf` at a place in the state `graph`, by the pointer to the
-    /// innermost record around it that a variable of the innermost frame is, as `cell->next`;
+    /// Returns the name of the value `leaf`, which is at an offset in an object of the state
+    /// `graph`, as it is reached by a pointer: `cell->next`. The pointer is a local variable that
+    /// points to the innermost record around the value; of several, that of the innermost frame.
     /// `None` where there is none.
     pub(super) fn name_by_pointer(
         &self,
@@ -366,9 +381,11 @@ impl Engine {
         Ok(Some((run, life)))
     }
 
-    /// Makes the failing run with marks in the memory `unset` from the beginning of its life, and
-    /// returns the memory graph at the point before the read; `None` if something has set the
-    /// memory until then, be it the kernel.
+    /// Makes the failing run up to the point before the read of the memory `unset`, and returns the
+    /// memory graph there. To see whether anything sets the memory, each byte of it is overwritten
+    /// with a mark at the beginning of its life, and gets its old value back before the graph is
+    /// read. `None` if the marks are not all there any more, because the program or the kernel has
+    /// set the memory, or if the memory cannot be overwritten then.
     fn kept_state(&mut self, unset: &Unset) -> Result<Option<Graph>, EngineError> {
         let Some((mut run, _)) = self.beginning(unset)? else {
             return Ok(None);
@@ -388,8 +405,9 @@ impl Engine {
         Ok(Some(self.capture(&mut run)?.graph))
     }
 
-    /// Returns the fields of the innermost record around `memory` in the state `graph` that are
-    /// nearest to it, each as address and size of what a watchpoint can watch of it.
+    /// Returns the other fields of the innermost record around `memory` (address and size) in the
+    /// state `graph`: the four that are nearest to it, the nearest first. Each is returned as
+    /// address and size of the part of it that one watchpoint can watch.
     pub(super) fn fields_beside(&self, graph: &Graph, memory: (u64, u64)) -> Vec<(u64, u64)> {
         let types = &self.info.types;
         let Some((id, offset)) = graph.containing(memory.0) else {
@@ -419,10 +437,10 @@ impl Engine {
         found
     }
 
-    /// Makes the failing run from the beginning of the life of the memory `unset` to the read of
-    /// it, and returns the addresses of the last of the statements that set `fields` (address and
-    /// size) in the function that does so first, and of the calls that led to it, innermost first;
-    /// empty if nothing sets them.
+    /// Makes the failing run from the beginning of the life of the memory `unset` to its read, and
+    /// finds the function that is the first to set any of `fields` (address and size in bytes).
+    /// Returns the addresses of the last of its statements that do so, and of the calls that led to
+    /// it, innermost first; empty if nothing sets the fields.
     fn set_beside(
         &mut self,
         unset: &Unset,
@@ -495,10 +513,10 @@ impl Engine {
         }))
     }
 
-    /// Updates `life`, which says whether the memory at `address` was set since its life began,
-    /// when `run` is stopped at a breakpoint. As `begins` says, the memory is a local variable,
-    /// whose life begins when its function is called, or a part of a heap block. A call of one of
-    /// the allocating functions `allocators` is recorded, since it may return this block.
+    /// Updates `life`, which says whether the memory at `address` was set since its life began, for
+    /// a stop of `run` at a breakpoint: at the function of the local variable if `begins` says so,
+    /// else at the call of one of the functions `allocators` (names and addresses), which is
+    /// recorded, or at its return, which may bring the block with the memory.
     fn record_stop(
         &mut self,
         run: &mut Run,
@@ -557,8 +575,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns how many bytes of the heap block `block` a call of `realloc` copies at most, or
-    /// keeps where they are.
+    /// Returns how many bytes of the heap block at the address `block` a call of `realloc` copies
+    /// at most, or keeps where they are; 0 if `block` is 0, and `u64::MAX` if the size is not
+    /// known.
     fn copied_by_realloc(&self, run: &mut Run, block: u64) -> u64 {
         if block == 0 {
             return 0;

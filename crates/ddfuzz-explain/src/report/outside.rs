@@ -32,25 +32,29 @@ pub struct OverrunRecord {
     /// Whether the failing run does not fail when the bytes counted by `beyond` keep their values;
     /// false if it then fails in another way.
     pub is_averted: bool,
-    /// Whether the passing run executes the statement and stays within the bounds of such a variable
-    /// there; or, if that is not known, whether the failing run does so at another time.
+    /// Whether the statement otherwise stays within the bounds: whether, each time that the passing
+    /// run executes it, it writes no more than the failing run's variable has room for. If the
+    /// passing run does not execute it, or if that cannot be told, whether it stays within the
+    /// bounds at another time of the failing run. Always true for a read that AddressSanitizer
+    /// reports.
     pub is_unusual: bool,
 }
 
-/// A read outside of the array to which its address belongs. With something else there, the run does
-/// not fail.
+/// A read outside of the array to which its address belongs. With something else in place of what
+/// is read there, the run does not fail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OverreadRecord {
-    /// The read, in the terms of a write: what is called written there is read.
+    /// The read. Its fields are those of a write: what they say of written bytes holds for the
+    /// bytes that are read. `is_averted` is true: with what `instead` says, the run does not fail.
     #[serde(flatten)]
     pub access: OverrunRecord,
-    /// Whether it reads a text that has no terminating zero in its array.
+    /// Whether a text is read for which the array has no terminating zero.
     pub is_text: bool,
     /// The statement that wrote the last byte of an array with such a text, and up to three of the
     /// calls that led to it, innermost first; empty where that is not known.
     pub filled: Vec<FrameRecord>,
-    /// What is in the place of what was read, in the run that does not fail: `0`, `the nearest
-    /// element` of the array. Of a text, it is in the last byte of the array.
+    /// What is in place of what is read, in the run that does not fail: `0`, `the nearest element`
+    /// of the array. For a text, it is in the last byte of the array.
     pub instead: String,
 }
 
@@ -62,21 +66,23 @@ pub struct UnsetRecord {
     pub variable: String,
     /// The statement that reads it; null where that is not known.
     pub read: Option<FrameRecord>,
-    /// What is there from the beginning of its life in the run that does not fail: `0`, `the value of
-    /// the passing run`.
+    /// Value that is put into the variable in the run that does not fail: `0`, or `the value of the
+    /// passing run`. It is put there when the variable's life begins or, if `is_reused` is true,
+    /// when a function has just set other fields of its record anew.
     pub instead: String,
-    /// Whether it belongs to a local variable, and not to a heap block.
+    /// Whether the variable is local or a part of a local one; false if it is in a heap block, or
+    /// if `is_reused` is true.
     pub is_local: bool,
-    /// Whether it was set, but only before the last time that a function has set the other fields of
-    /// its record anew, as where an element of a pool is used again.
+    /// Whether the variable was set, but only before a function has last set other fields of its
+    /// record anew, as where an element of a pool is used again.
     pub is_reused: bool,
-    /// The call that allocated the heap block, the function whose local variable it is or, of a
-    /// record that is used again, the statement that has set it last; and up to three of the calls
-    /// that led to it, innermost first.
+    /// Since when nothing has set the variable: the call that allocated its heap block, the
+    /// function whose local variable it is or, if `is_reused` is true, the statement that has set
+    /// it last; and up to three of the calls that led to it, innermost first.
     pub since: Vec<FrameRecord>,
-    /// The last of the statements that set other fields of the same record, in the function that
-    /// does so first, and up to three of the calls that led to it, innermost first; empty where
-    /// there is none.
+    /// The place where a function first sets other fields of the same record or, if `is_reused` is
+    /// true, sets those that were examined anew: the last statement of this function that does so,
+    /// and up to three of the calls that led to it, innermost first; empty where there is none.
     pub beside: Vec<FrameRecord>,
 }
 

@@ -172,9 +172,10 @@ impl GroupView {
         })
     }
 
-    /// Adds what `builds` and `checks` tell of the group since its crash was seen: its status, and
-    /// its location and its other major key with the last build of the program on which the input
-    /// `entry` was found.
+    /// Adds what `builds` and `checks` tell of the group since its crash was recorded: its status
+    /// with the last builds, and the result of its last `ddfuzz check`. From the last build of the
+    /// program on which the input `entry` was found, adds the location at which the group fails
+    /// now, and the major key of the group of an earlier build that is the same bug.
     ///
     /// # Errors
     /// When the group's entries cannot be read.

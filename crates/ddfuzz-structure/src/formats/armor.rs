@@ -12,30 +12,34 @@ use crate::packed::Codec;
 use crate::reader::Reader;
 use crate::sum::Sum;
 
-/// Beginning of the line in front of a block.
+/// Beginning of the first line of a block.
 const BEGIN: &[u8] = b"-----BEGIN PGP ";
-/// Beginning of the line behind a block.
+/// Beginning of the last line of a block.
 const END: &[u8] = b"-----END PGP ";
-/// The checksum of a block: how the number behind the equals sign is written.
+/// How the checksum of a block is written, behind an equals sign: its three bytes in Base64.
 const CHECKSUM: Encoding = Encoding::Base64(3);
-/// Size of the checksum in the text, in bytes.
+/// Size of the checksum in the text, in characters.
 const WIDTH: usize = 4;
 /// Maximum number of lines between the line of dashes and the empty line in front of the bytes.
 const MOST_HEADS: usize = 16;
 
-/// A block whose checksum is right: its lines, the bytes in Base64, and the digits of the checksum,
-/// as ranges of the text.
+/// A block whose checksum is right. Ranges are offsets in the text.
 struct Block {
+    /// All lines of the block, the first and the last one with dashes.
     lines: Range<usize>,
+    /// The bytes in Base64, without the newline before the line of the checksum.
     body: Range<usize>,
+    /// The digits of the checksum.
     checksum: Range<usize>,
+    /// Base64 in lines as long as those of the block.
     codec: Codec,
+    /// The decoded bytes.
     bytes: Vec<u8>,
 }
 
 impl Block {
-    /// Reads the block that begins at an offset of a text; `None` if none does whose checksum is
-    /// right.
+    /// Reads the block whose first line begins at the offset `start` of `text`; `None` if it is no
+    /// block, or if its checksum is wrong.
     fn at(text: &[u8], start: usize) -> Option<Block> {
         let mut at = line_end(text, start);
         for _ in 0..MOST_HEADS {
@@ -49,7 +53,8 @@ impl Block {
         None
     }
 
-    /// Reads the rest of the block that begins at `start`, whose bytes begin at `from`.
+    /// Reads the rest of the block that begins at `start`, behind the empty line: its bytes in
+    /// Base64 begin at `from`. `None` if it is no block, or if its checksum is wrong.
     fn behind_heads(text: &[u8], start: usize, from: usize) -> Option<Block> {
         let digits = text[from..].iter();
         let digits =
@@ -93,8 +98,8 @@ impl Block {
     }
 }
 
-/// Reads a text with blocks of OpenPGP, each of which is a deletable part. `None` if none has a right
-/// checksum.
+/// Reads a text with blocks of OpenPGP, each of which is a deletable part. `None` if none has a
+/// right checksum.
 pub(super) fn armor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let begins = memchr::memmem::find_iter(text, BEGIN);
     let begins = begins.filter(|at| *at == 0 || text[at - 1] == b'\n');

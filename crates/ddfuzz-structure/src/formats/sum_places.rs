@@ -202,12 +202,13 @@ fn word_before(text: &[u8], at: usize) -> Option<&[u8]> {
     (2..=LONGEST_WORD).contains(&word.len()).then_some(word)
 }
 
-/// A number beside digits that may state the size of what they cover: how many runs of letters and
-/// digits it stands before (negative) or behind them, and how it is read.
+/// A number near the digits of a checksum that may state how many bytes the checksum covers: where
+/// the number is, seen from these digits, and how it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beside {
-    /// Number of runs; 0 for the number in the line of the same head that begins with a name such as
-    /// `Content-Length` and a colon.
+    /// Place of the number among the runs of letters and digits: 1 for the first one behind the
+    /// digits, -1 for the last one before them, and so on; 0 for the number behind a name such as
+    /// `Content-Length` and a colon, in a line of the same head (lines without an empty one).
     step: isize,
     pub radix: Radix,
 }
