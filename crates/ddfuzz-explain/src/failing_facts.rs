@@ -43,9 +43,10 @@ const FACTS: Parts = (60, 8);
 const VALUES: Parts = (10, 8);
 /// Divisor of the remaining time: runs of mutants of the program may take this part of it.
 const MUTANTS: u32 = 2;
-/// Largest number of values that are tested because nothing has set their memory.
+/// Largest number of values that are tested for being read from memory that nothing has set.
 const UNSET: usize = 2;
-/// Largest number of values that are tested because their memory may have been used before.
+/// Largest number of values that are tested for being left from an earlier use of their record (as
+/// where an element of a pool is used again).
 const REUSED: usize = 4;
 /// Largest number of statements that the result lists because the failure depends on them.
 const DEPENDS: usize = 16;
@@ -277,9 +278,11 @@ fn add_crash_facts(
     Ok(written)
 }
 
-/// Adds to a result the variable with a value of `history` that the failing run reads before
-/// anything sets it, be it in this use of its record, if the run, which may take `limit`, does not
-/// fail with another value there: `averts` tells that from its end. Adds nothing if there is none.
+/// Adds to a result the variable whose value makes the run fail and that the failing run reads
+/// before anything sets it, or reads before it is set again in a new use of its record. The
+/// variable is one of those whose values `history` traces; with another value in the variable, the
+/// run does not fail. Each test of this is a run that may take `limit`; `averts` returns true for
+/// the end of a run that does not fail. Adds nothing if there is no such variable.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -433,7 +436,8 @@ pub fn add_mutants(
     Ok(())
 }
 
-/// Returns in words what a mutant changes in the text of its statement.
+/// Returns a description in words of the change that the mutant of `it` makes to the source text of
+/// its statement.
 fn change_of(engine: &Engine, it: &Averting) -> String {
     let place = frame_record(engine, it.mutant.pc);
     let text = place.file.zip(place.line);
@@ -522,11 +526,14 @@ fn beyond_record(
     })
 }
 
-/// Adds to a result a write of the failing run that reaches out of its variable into another, and
-/// without which the run does not fail, or fails in another way; and a read outside of an array, by
-/// which it fails. If the run is already known to access memory past the end of a heap block, adds
-/// only the read of a text without an end. Adds nothing if there is none, or if the run was not
-/// recorded. A run may take `limit`.
+/// Adds to a result two bad accesses of the failing run: a write that reaches out of its variable
+/// into another, if the run does not fail without the write, or fails in another way; and a read
+/// outside of an array, if the run does not fail with another value read. If the result already has
+/// an access past the end of a heap block, no such write is searched for. With that access, a write
+/// without which the run does not fail, a variable that is read before anything sets it, or a bad
+/// access that AddressSanitizer reports, the read is added only if it is of a text that has no
+/// terminating zero in its array. Nothing is added if AddressSanitizer reports a use of freed
+/// memory, or if the run was not recorded. A changed run may take `limit`.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -564,7 +571,8 @@ pub fn add_overrun(
     Ok(())
 }
 
-/// Returns the record of a read outside of an array.
+/// Converts a read outside of an array, `it`, to its record in the result; addresses become
+/// function, file and line.
 fn overread_record(engine: &Engine, it: &Overread) -> OverreadRecord {
     OverreadRecord {
         access: overrun_record(engine, &it.read),
@@ -577,7 +585,8 @@ fn overread_record(engine: &Engine, it: &Overread) -> OverreadRecord {
     }
 }
 
-/// Returns the record of an access that reaches out of its variable.
+/// Converts an access (write or read) that reaches out of its variable, `it`, to its record in the
+/// result; addresses become function, file and line.
 fn overrun_record(engine: &Engine, it: &Overrun) -> OverrunRecord {
     let (has, beyond) = (&it.crossing.has, &it.crossing.beyond);
     let from_start = it.written.start.wrapping_sub(has.start) as i64;

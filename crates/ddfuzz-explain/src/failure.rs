@@ -15,7 +15,8 @@ use crate::report::CrashRecord;
 /// Class of crashes that are panics of Rust.
 const RUST_PANIC_CLASS: &str = "rustpanic";
 
-/// Beginning of the class of crashes that a check of UndefinedBehaviorSanitizer ends.
+/// Prefix of the classes of crashes in which a failed check of UndefinedBehaviorSanitizer ends the
+/// program.
 pub(crate) const CHECKED_CLASS: &str = "ubsan:";
 
 /// Returns the file name of a target's program.
@@ -238,8 +239,9 @@ impl Explaining<'_> {
         }
     }
 
-    /// Stores in the result which check of UndefinedBehaviorSanitizer has failed, and for which values, as
-    /// the program prints it; nothing if it prints none.
+    /// Stores in the result the class of the crash and the message (with the values that failed the
+    /// check) that UndefinedBehaviorSanitizer's runtime reports for the failing run. Stores nothing
+    /// if the runtime reports nothing, or if the class is already one of AddressSanitizer.
     fn add_check(&mut self) -> Result<(), Early> {
         if (self.result.crash.class.as_ref()).is_some_and(|it| it.starts_with("asan:")) {
             return Ok(());

@@ -4,15 +4,16 @@
 use crate::named_places::{calls, shown_place};
 use crate::report::{Explanation, OverrunRecord};
 
-/// Writes a sentence each about a write and a read outside of a variable, and about a variable that
-/// is read before anything sets it, as far as they are known.
+/// Returns up to three sentences of the explanation's text: about the write outside of a variable,
+/// about the read outside of an array, and about the variable that is read before anything sets it.
+/// What the result does not have gets no sentence.
 pub(crate) fn outside(it: &Explanation) -> impl Iterator<Item = String> {
     let all = [overrun(it), overread(it), unset(it)];
     all.into_iter().flatten()
 }
 
-/// Writes a sentence about the write that reaches out of its variable into another; `None` if none
-/// is known.
+/// Returns a sentence about the write that reaches out of its variable into another; `None` if the
+/// result has no such write.
 fn overrun(it: &Explanation) -> Option<String> {
     let found = it.overrun.as_ref()?;
     let what = crossing(found, ["writes to", "writes", "into"]);
@@ -22,9 +23,10 @@ fn overrun(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says, as the beginning of a sentence, which access reaches out of its variable: `found`, a write
-/// or a read. `words` are its verb before `element 8`, its verb before `8 bytes`, and the word
-/// between these bytes and the variable.
+/// Returns the beginning of a sentence that says which access (a write or read, `found`) reaches
+/// out of which variable, and where to. `words` are the verb with an element as its object (`writes
+/// to`), the verb with a number of bytes as its object (`writes`), and the preposition between
+/// these bytes and the variable (`into`).
 fn crossing(found: &OverrunRecord, words: [&str; 3]) -> String {
     let [to, bytes, of] = words;
     let into = match found.into.as_slice() {
@@ -44,7 +46,7 @@ fn crossing(found: &OverrunRecord, words: [&str; 3]) -> String {
     }
 }
 
-/// Writes a sentence about the read outside of an array; `None` if none is known.
+/// Returns a sentence about the read outside of an array; `None` if the result has no such read.
 fn overread(it: &Explanation) -> Option<String> {
     let found = it.overread.as_ref()?;
     let instead = &found.instead;
@@ -66,8 +68,8 @@ fn overread(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Writes a sentence about the variable that is read before anything sets it; `None` if none is
-/// known.
+/// Returns a sentence about the variable that is read before anything sets it; `None` if the result
+/// has no such variable.
 fn unset(it: &Explanation) -> Option<String> {
     let found = it.unset.as_ref()?;
     let read = (found.read.as_ref()).map(|it| format!(" {}", shown_place(it)));

@@ -23,13 +23,13 @@ pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending)
     ends_well && !fails
 }
 
-/// Returns up to `most` inputs that pass and are close to the failing input `failing`: inputs of
-/// `given`, and variants of `failing` with one byte changed, or one byte or line removed. If none
-/// of these exits with status 0, adds the largest passing part of `failing` or, if there is none,
-/// longer inputs that contain `failing`. Inputs on which the program does what cannot be explained,
-/// such as starting a process, are left out. Inputs that exit with status 0 come first, and among
-/// these the ones as long as `failing`. `failing_ending` is how the failing run ended, `criterion`
-/// says what makes a run a failure.
+/// Returns up to `most` inputs that pass and are close to the failing input `failing`. Tested are
+/// the inputs `given`, and variants of `failing` with one byte changed, or one byte or line
+/// removed. If none of the tested inputs exits with status 0, the largest passing part of `failing`
+/// that is found is added or, if there is none, longer inputs that contain `failing`. Inputs whose
+/// runs ddfuzz cannot explain, such as runs that start another process, are left out. The inputs
+/// that exit with status 0 come first, and within each group those as long as `failing`.
+/// `failing_ending` is the end of the failing run; `criterion` decides which runs are failures.
 ///
 /// # Errors
 /// When the program cannot be run.

@@ -38,7 +38,8 @@ pub struct Explanation {
     /// A write of the failing run that begins in one variable and reaches into another, and without
     /// which the run does not fail so; null where none is known.
     pub overrun: Option<OverrunRecord>,
-    /// A read of the failing run outside of an array, by which it fails; null where none is known.
+    /// A read of the failing run outside of an array; with another value read, the run does not
+    /// fail. Null where no such read is known.
     pub overread: Option<OverreadRecord>,
     /// A variable that the failing run reads before anything sets it, and without whose chance value
     /// it does not fail; null where none is known.
@@ -54,9 +55,10 @@ pub struct Explanation {
     /// A call of `realloc` without whose move of a block the failing run does not fail, and up to three of
     /// the calls that led to it, innermost first; empty where none is known.
     pub moved_early: Vec<FrameRecord>,
-    /// Number of successive calls of `free`, that in `freed_early` among them, without which the
-    /// failing run does not fail. 0 if `freed_early` and `moved_early` are empty, or if the run without the
-    /// call fails in another way: AddressSanitizer then reports the access no more.
+    /// Number of successive calls of `free` or `realloc`, among them the one in `freed_early` or
+    /// `moved_early`, without which together the failing run does not fail; 1 if leaving out that
+    /// call alone is enough. 0 if both fields are empty, or if the run without the call still
+    /// fails, but without the access that AddressSanitizer reported before.
     pub freed_together: usize,
     /// The first use of the freed or moved block at its old address, after the call in
     /// `freed_early` or `moved_early`, and up to three of the calls that led to the use, innermost
@@ -241,8 +243,8 @@ pub struct LinkRecord {
     pub confidence: Confidence,
     /// What wrote the value in the failing run; null where that was not found.
     pub writer: Option<WriterRecord>,
-    /// Offset in the input of the first byte of the value that differs, where the kernel has read it
-    /// to the variable; null otherwise.
+    /// Offset in the input of the first differing byte of the variable's value, if the kernel has
+    /// copied this byte from the input to the variable; null otherwise.
     pub input_offset: Option<u64>,
     /// The calls that led to the statement which wrote the value, innermost first; at most three.
     pub calls: Vec<FrameRecord>,
@@ -487,9 +489,10 @@ pub struct CriticalRecord {
     pub is_like: bool,
     /// Number of executions of statements and conditions that depend on the decision.
     pub decided: usize,
-    /// Integer variables that the statement names (or, if it is in the same function, the failing
-    /// one), with their values when it was decided: `n is 30`; two at most, and of at most three
-    /// conditions.
+    /// Values of integer variables at the moment of the decision, such as `n is 30`; for the first
+    /// three conditions of a result, empty for later ones. Given are at most two variables that the
+    /// source line of the condition names or, if the failing statement is in the same function, the
+    /// source line of that statement.
     pub values: Vec<String>,
 }
 

@@ -20,13 +20,15 @@ const MOST_STOPS: usize = 20_000;
 /// Number of bytes below the stack pointer that a function may use.
 const RED_ZONE: u64 = 128;
 
-/// Value of each byte that is written to memory to see whether the memory is set later.
+/// Value of each byte that ddfuzz writes to the examined memory, to find out whether the run sets
+/// the memory before the read: then the value changes.
 const MARK: u8 = 0xa5;
 /// Largest size of an instruction, in bytes.
 const LONGEST: usize = 15;
-/// Number of watchpoints that the processor has.
+/// Number of hardware watchpoints that an x86-64 processor has.
 const WATCHPOINTS: usize = 4;
-/// Bit in the size of a heap block that was mapped on its own.
+/// Flag in the size field that glibc stores before a heap block: set if the block has a memory
+/// mapping (`mmap`) of its own.
 const IS_MAPPED: u64 = 2;
 
 /// Memory that nothing has set between the beginning of its life and a read of it in the failing
@@ -82,7 +84,7 @@ struct Pending {
     /// Number of bytes at the beginning of the new block that the function itself sets: all of them
     /// for `calloc`, as many as the earlier block has for `realloc`, and 0 for other functions.
     set: u64,
-    /// The earlier block that `realloc` is given; 0 for other functions.
+    /// Address of the block that the caller of `realloc` passes; 0 for other functions.
     earlier: u64,
 }
 
@@ -94,9 +96,10 @@ struct Life {
     /// Addresses of the calls that led to the last beginning of the memory's life, innermost first;
     /// `None` if something has set the memory since, or its life has not begun.
     unset: Option<Vec<u64>>,
-    /// How many times the life of the memory has begun: how often the function of the local
-    /// variable was called, or a block that contains the memory was allocated. What `realloc`
-    /// leaves where it is does not begin anew.
+    /// Number of times that the life of the memory has begun in the run: number of calls of the
+    /// function whose local variable the memory is, with the same frame address; or number of
+    /// allocations of a block that contains the memory. A `realloc` that leaves the block at its
+    /// address does not count if the memory was in the block before.
     begun: u64,
 }
 
@@ -194,9 +197,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Sets breakpoints in `run` at the functions whose calls may begin a life, as `begins` says:
-    /// at the function of the local variable, or at all allocating functions. Returns the names and
-    /// addresses of the allocating ones.
+    /// Sets breakpoints in `run` at the functions whose calls may be the event `begins`: at the
+    /// function whose local variable the memory is, or at all functions that allocate heap blocks.
+    /// Returns names and addresses of the allocating functions; empty for a local variable.
     fn stop_at_beginnings(
         &mut self,
         run: &mut Run,
@@ -217,13 +220,15 @@ impl Engine {
         Ok(allocators)
     }
 
-    /// Returns what is known of the memory `unset`, which the instruction at the address `read`
-    /// reads in the failing run before anything sets it. The run is made with other values in the
-    /// memory from the beginning of its life: with marks, which must still be there at the read;
-    /// with zero; and, if it fails with that, with what the passing run reads there. The latter two
-    /// may take `limit`, and `averts` tells from their ends whether they do not fail. `None` if
-    /// both fail, if the marks do not stay, or if the memory belongs to no variable of a known
-    /// type.
+    /// Returns the variable to which the memory `unset` belongs if its unset value matters for the
+    /// failure; the instruction at the address `read` reads the memory in the failing run before
+    /// anything sets it. Up to three runs of the failing input are made, each with another value
+    /// written to the memory at the beginning of its life. The first has the bytes [`MARK`], and
+    /// checks that the memory still has them at the read. The second has zero. The third, made if
+    /// the second fails, has the value that the instruction reads in the passing run. The second
+    /// and third may take `limit`; `averts` returns true for the end of a run that does not fail.
+    /// `None` if both of them fail, if the marks have changed at the read, or if the memory belongs
+    /// to no variable of a known type.
     ///
     /// # Errors
     /// When the runs cannot be made.

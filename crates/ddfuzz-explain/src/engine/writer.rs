@@ -36,8 +36,8 @@ pub struct Writer {
     /// Addresses of the write and of the calls in the program's own code that led to it, innermost
     /// first; empty where the write itself was not seen.
     pub calls: Vec<u64>,
-    /// Offset in the input of the byte that the kernel has read to the written address; `None` where the
-    /// kernel did not write, or not in a call that reads the input.
+    /// Offset in the input of the byte that the kernel has copied to the written address; `None` if
+    /// the write was not made by a system call (`read` or `pread64`) that reads the input.
     pub offset: Option<u64>,
 }
 
@@ -325,8 +325,9 @@ impl Engine {
         }))
     }
 
-    /// Returns the offset in the input of the byte at `address`, if the system call that has just
-    /// returned has read it there from a file with the input; `None` otherwise.
+    /// Returns the offset in the input of the byte at `address` in memory, if the system call that
+    /// has just returned (`read` or `pread64`) copied this byte from a file with the input; `None`
+    /// otherwise.
     fn input_offset(&self, process: &super::process::Process, address: u64) -> Option<u64> {
         let registers = process.registers().ok()?;
         let (call, count) = (registers.orig_rax as i64, registers.rax as i64);
