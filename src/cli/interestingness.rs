@@ -82,8 +82,8 @@ impl Interestingness {
         })
     }
 
-    /// Returns the target that executes this interestingness test with a candidate's path, as the
-    /// test is executed.
+    /// Returns the target that stands for this interestingness test: the script, with the path of a
+    /// candidate (`@@`) as its only argument, run in the same way as the test.
     pub fn as_target(&self) -> Target {
         Target {
             args: vec!["@@".into()],

@@ -41,8 +41,9 @@ pub struct Explanation {
     /// A read of the failing run outside of an array; with another value read, the run does not
     /// fail. Null where no such read is known.
     pub overread: Option<OverreadRecord>,
-    /// A variable that the failing run reads before anything sets it, and without whose chance value
-    /// it does not fail; null where none is known.
+    /// A variable that the failing run reads before anything sets it, so that its value is left
+    /// over from an earlier use of the memory; with another value, the run does not fail. Null
+    /// where no such variable is known.
     pub unset: Option<UnsetRecord>,
     /// The bad access that AddressSanitizer reports; null where it reports none.
     pub access: Option<AccessRecord>,

@@ -280,8 +280,9 @@ pub fn change(link: &LinkRecord) -> String {
     }
 }
 
-/// Returns the name of a link's variable as the text shows it: without the inner fields of standard
-/// containers; for memory of the C library into which the input is read, the byte of the input.
+/// Returns the name by which the text shows the variable of `link`, a link of the cause–effect
+/// chain: the variable's name without the inner fields of standard containers or, for a byte of the
+/// input in a buffer of the C library, the byte's offset (`byte 7 (0x7) of the input`).
 pub(crate) fn shown_name(link: &LinkRecord) -> String {
     match (&link.writer, link.input_offset) {
         (Some(WriterRecord::Input), Some(offset)) if is_in_buffer(link) => {
@@ -356,7 +357,9 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
     aligned(&rows)
 }
 
-/// Says that a link's value was read from the input and, if its name does not, from which byte on.
+/// Returns words that say that the value of a link in the cause–effect chain was read from the
+/// input, and the value's offset in the input; without the offset if it is unknown, or already in
+/// the name by [`shown_name`].
 fn from_input(link: &LinkRecord) -> String {
     match link.input_offset.filter(|_| !is_in_buffer(link)) {
         Some(offset) => format!("read from the input, byte {offset} ({offset:#x})"),

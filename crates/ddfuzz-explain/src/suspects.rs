@@ -188,8 +188,9 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the statement that reads outside of an array and, before it, the one that
-    /// leaves no room for the end of the text that is read.
+    /// Adds to the suspects the statement that reads outside of an array. If the read is that of a
+    /// text without a terminating zero, adds before it the statement that wrote the array's last
+    /// byte, and so left no room for the zero.
     fn add_overread(&mut self, it: &OverreadRecord) {
         let variable = &it.access.variable;
         if it.is_text {
@@ -209,9 +210,9 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the place where the variable of `it`, which is read before anything
-    /// sets it, should have been set: where other fields of its record are set or, if that is not
-    /// known, where its life begins.
+    /// Adds to the suspects the place at which the variable of `it` should have been set, but was
+    /// not: the statement that sets other fields of the variable's record or, if no such statement
+    /// is known, the function or allocation with which the variable's life begins.
     fn add_unset(&mut self, it: &UnsetRecord) {
         let variable = &it.variable;
         let why = match (it.beside.is_empty(), it.is_local) {

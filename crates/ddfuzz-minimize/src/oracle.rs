@@ -160,9 +160,10 @@ pub trait Oracle {
     /// If the target can no longer be run. A strange run is UNRESOLVED, not an error.
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
-    /// Tests the first of `candidates` as [`ask`](Oracle::ask) does, and the next ones in the same
-    /// request as long as all before them pass. Returns an answer for each that was tested, in
-    /// order; only the last outcome may be another than PASS.
+    /// Tests candidates in their order, each as [`ask`](Oracle::ask) does, in a single request, up
+    /// to the first one that does not pass. Returns the answers for the tested candidates, in
+    /// order: all but the last are PASS. An oracle may test fewer; this default tests the first
+    /// candidate only.
     ///
     /// # Errors
     /// As [`ask`](Oracle::ask).
@@ -211,8 +212,9 @@ pub trait Oracle {
         }
     }
 
-    /// Returns whether [`ask_several`](Oracle::ask_several) and
-    /// [`ask_fresh_several`](Oracle::ask_fresh_several) test more than one candidate.
+    /// Returns true if [`ask_several`](Oracle::ask_several) and
+    /// [`ask_fresh_several`](Oracle::ask_fresh_several) can test more than one candidate per call;
+    /// false if they test the first one only.
     fn takes_several(&self) -> bool {
         false
     }

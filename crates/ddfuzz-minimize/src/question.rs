@@ -76,8 +76,8 @@ impl Manner {
         }
     }
 
-    /// Returns true if the run is a test of the search that neither needs a fresh process nor
-    /// reports hints.
+    /// Returns true if the run is a test of the search: a test of a candidate that neither needs a
+    /// fresh process nor reports hints.
     fn is_of_search(self) -> bool {
         let Manner::Test {
             fresh, observed, ..
@@ -229,20 +229,21 @@ const FIRST: usize = 8;
 /// Largest number of runs in one request.
 const MOST: usize = 128;
 
-/// Largest number of tests of the search in one request. A test that does not pass makes the runs
-/// behind it useless.
+/// Largest number of tests of the search in one request. The number is small because a test that
+/// does not pass makes the predicted tests after it useless.
 const MOST_OF_SEARCH: usize = 32;
 
-/// Answers all questions of a minimization (which text fails?) by one oracle, one after another.
-/// Runs of the proof and of the confirmation, which rarely change what is asked next, are requested
-/// several at a time if the oracle takes several; so are tests of the search, while they pass.
+/// Answers all questions of a minimization (texts to run) by one oracle. If the oracle takes
+/// several texts in one request, the predicted next questions are sent together with the present
+/// one: those of the proof of minimality and of the confirmation, and those of the search as long
+/// as tests pass.
 pub(super) struct SingleOracle<'a> {
     oracle: &'a mut dyn Oracle,
     /// The predicted next questions (texts to run), with the answers that were made ahead.
     ahead: VecDeque<(Question, Answer)>,
-    /// Largest number of runs in the next request for the proof of minimality, or for the
-    /// confirmation after it. It grows up to [`MOST`], and shrinks after such a request that has
-    /// taken longer than [`LONGEST`].
+    /// Largest number of runs in the next request of the proof of minimality or of the confirmation
+    /// after the proof. The number doubles with each such request, up to [`MOST`]; after one that
+    /// has taken longer than [`LONGEST`], it is half the number of runs in that request.
     several: usize,
     /// Largest number of tests in the next request of the search; it grows while tests pass.
     of_search: usize,
@@ -265,10 +266,11 @@ impl<'a> SingleOracle<'a> {
         }
     }
 
-    /// Runs the text that is due together with texts that will probably be due next, in one
-    /// request, and keeps all answers until they are asked for. `left` is the greatest number of
-    /// these runs; `None` means no limit. `of_search`: whether the text that is due is a test of the
-    /// search; else it is of the proof.
+    /// Runs in one request the text that `progress` asks for now, and the texts that it will ask
+    /// for next if all of these pass. Keeps the answers for later questions. `left` is the greatest
+    /// number of runs; `None` means no limit. `of_search` is true if the texts are tests of the
+    /// search, and false if they are runs of the proof of minimality or of the confirmation after
+    /// the proof.
     fn run_ahead(
         &mut self,
         progress: &Progress<'_>,
@@ -313,8 +315,9 @@ impl<'a> SingleOracle<'a> {
         Ok(())
     }
 
-    /// Sets the number of tests in the next request of the search: twice `asked`, the number of
-    /// those in the last one, if all have passed; else as many as the last one has needed.
+    /// Sets the number of tests in the next request of the search. If all `asked` tests of the last
+    /// request have passed, the number is twice `asked`, at most [`MOST_OF_SEARCH`]; else it is the
+    /// number of tests that were run in the last request, which are those in `answers`.
     fn adapt_search(&mut self, asked: usize, answers: &[Answer]) {
         let passed = answers.last();
         let passed = passed.is_some_and(|answer| answer.outcome == Outcome::Pass);

@@ -404,9 +404,9 @@ pub struct Build {
     /// group's major key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub moved: BTreeMap<Kind, BTreeMap<String, String>>,
-    /// Locations, in the user's code, at which groups of earlier builds fail with this build, where
-    /// it is another location (function, file or line) than their crash records say: by kind, then
-    /// by major key of the group.
+    /// Locations in the user's code at which groups found with earlier builds fail with this build,
+    /// for the groups whose location differs (in function, file or line) from the one in their
+    /// crash record; by kind, then by major key of the group.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub places: BTreeMap<Kind, BTreeMap<String, String>>,
 }
@@ -444,20 +444,22 @@ impl Build {
         of_kind.insert(now.to_owned(), major.to_owned());
     }
 
-    /// Records that the group `major` fails at the location `place` with this build.
+    /// Records that the group with the major key `major` fails at the location `place` with this
+    /// build.
     pub fn add_place(&mut self, kind: Kind, major: &str, place: &str) {
         let of_kind = self.places.entry(kind).or_default();
         of_kind.insert(major.to_owned(), place.to_owned());
     }
 
-    /// Returns the major key of the group whose inputs crash with the major key `now` with this
-    /// build; `None` if no check has seen such a crash.
+    /// Returns the major key of the group that is the same bug as crashes with the major key `now`:
+    /// the inputs of that group, found with an earlier build, crash with the key `now` with this
+    /// build. `None` if no check of this build has shown this.
     pub fn known_as(&self, kind: Kind, now: &str) -> Option<&str> {
         Some(self.moved.get(&kind)?.get(now)?)
     }
 
-    /// Returns the location, in the user's code, at which the group `major` fails with this build;
-    /// `None` if it is the location of its crash record, or unknown.
+    /// Returns the location in the user's code at which the group with the major key `major` fails
+    /// with this build; `None` if the location is the one in the group's crash record, or unknown.
     pub fn place(&self, kind: Kind, major: &str) -> Option<&str> {
         Some(self.places.get(&kind)?.get(major)?)
     }
@@ -474,10 +476,11 @@ impl Build {
         of_kind.is_some_and(|all| all.contains(major))
     }
 
-    /// Merges another record of the same build into this one. The unchecked groups, failing results,
-    /// moved keys and locations of both records stay. If both have a status of a group, the status that comes last
-    /// in [`Status`] stays (nearer to failing as before); if both name a failing entry of a group,
-    /// the entry whose name sorts first stays.
+    /// Merges `other`, another record of the same build, into this one. The unchecked groups,
+    /// failing results, moved keys and locations of both records stay. If both records have a
+    /// status for a group, the status that comes last in [`Status`] stays (nearer to failing as
+    /// before). If they name different failing entries or locations of a group, or different groups
+    /// for a moved key, the one that sorts first stays.
     fn join(&mut self, other: Build) {
         for (kind, groups) in other.failing {
             let own = self.failing.entry(kind).or_default();

@@ -53,7 +53,7 @@ impl Checked {
     }
 }
 
-/// Results of the last checks of groups, by kind and major key (12 hex digits).
+/// Result of the last check of each group, by the group's kind and major key (12 hex digits).
 pub type LastChecks = HashMap<(Kind, String), LastCheck>;
 
 impl Reader {

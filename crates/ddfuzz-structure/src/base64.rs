@@ -3,8 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Returns `bytes` in Base64 with padding, in lines of `width` characters with a newline between
-/// two lines; in one line if `width` is 0.
+/// Returns `bytes` in Base64 with padding, in lines of `width` characters that are separated by
+/// newlines, without a newline at the end. If `width` is 0, returns a single line.
 pub fn encode(bytes: &[u8], width: usize) -> Vec<u8> {
     let written = STANDARD.encode(bytes).into_bytes();
     if width == 0 {
@@ -14,8 +14,8 @@ pub fn encode(bytes: &[u8], width: usize) -> Vec<u8> {
     lines.join(&b'\n')
 }
 
-/// Returns the bytes for which [`encode`] writes `text` with this `width`; `None` if it does for
-/// none.
+/// Returns the bytes that [`encode`] turns into exactly `text` with the line width `width`; `None`
+/// if there are no such bytes.
 pub fn decode(text: &[u8], width: usize) -> Option<Vec<u8>> {
     let characters: Vec<u8> = match width {
         0 => text.to_vec(),
@@ -25,7 +25,8 @@ pub fn decode(text: &[u8], width: usize) -> Option<Vec<u8>> {
     (encode(&bytes, width) == text).then_some(bytes)
 }
 
-/// Returns true if a byte is a character of Base64 that stands for six bits.
+/// Returns true if a byte is one of the 64 characters of Base64 that stand for six bits each, which
+/// the padding `=` does not.
 pub fn is_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
 }

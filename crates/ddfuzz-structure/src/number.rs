@@ -36,8 +36,8 @@ pub enum Encoding {
         /// Number of digits, padded with zeros at the front; 0 for as many as the number needs.
         width: usize,
     },
-    /// The number is big-endian and has this many bytes, which are written in Base64 with padding.
-    /// A digest is written with all of its bytes, whatever the `usize` is.
+    /// Base64 with padding of the number as big-endian bytes, as many as the field says. For a
+    /// digest, the field has no effect: all bytes of the digest are written.
     Base64(usize),
     /// Decimal digits, padded with zeros at the front to this many bytes, as in cross-reference
     /// tables of PDF.

@@ -56,7 +56,8 @@ pub enum Codec {
         /// True if letters among the digits are capitals.
         is_upper: bool,
     },
-    /// Base64 with padding, in lines of this many characters; in one line for 0.
+    /// Base64 with padding, in lines of as many characters as the field says; in one line if it is
+    /// 0.
     Base64(usize),
 }
 

@@ -37,8 +37,8 @@ pub enum Sum {
     Transport,
     /// The low bytes of a known checksum, as many as the number says.
     Low(Checksum, usize),
-    /// A cryptographic digest. It has more bits than a number, and is written in hexadecimal digits
-    /// or in Base64 only ([`write`](Sum::write)).
+    /// A cryptographic digest. Since it has more bits than a number (64), it can be written in
+    /// hexadecimal digits or in Base64 only, by [`write`](Sum::write).
     Digest(Digest),
 }
 
@@ -107,8 +107,9 @@ impl Sum {
         }
     }
 
-    /// Returns how the checksum of `bytes`, plus `bias`, is written in the given encoding. A digest
-    /// is written in hexadecimal digits or in Base64, all of its bytes.
+    /// Returns the text of the checksum of `bytes`, plus `bias`, in the encoding `encoding`. For a
+    /// digest, `bias` is ignored, and all bytes are written: in Base64 if `encoding` says so, else
+    /// in hexadecimal digits.
     pub fn write(self, bytes: &[u8], bias: i64, encoding: Encoding) -> Vec<u8> {
         let Sum::Digest(digest) = self else {
             return encoding.write(self.of(bytes).wrapping_add_signed(bias));
@@ -178,8 +179,8 @@ fn crc64(bytes: &[u8]) -> u64 {
     !bytes.iter().fold(u64::MAX, fold)
 }
 
-/// Computes a cyclic redundancy check of `width` bits with the given polynomial, most significant
-/// bit first, from the value `initial` on.
+/// Computes the cyclic redundancy check of `bytes` with `width` bits, with the given polynomial,
+/// most significant bit first. `initial` is the value of the register at the beginning.
 fn crc(bytes: &[u8], width: u32, polynomial: u64, initial: u64) -> u64 {
     let mask = u64::MAX >> (64 - width);
     bytes.iter().fold(initial, |crc, byte| {

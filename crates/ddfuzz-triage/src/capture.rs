@@ -31,7 +31,9 @@ pub(crate) struct Trace {
     /// that counts as a crash, or when the run exceeded a limit; `None` if nothing of this
     /// happened.
     pub snapshot: Option<Box<Snapshot>>,
-    /// What the first process of the run has executed in place of the target's program.
+    /// The target's program as a wrapper, which has executed another program in its place in the
+    /// first process of the run; `None` if the process executed no other program, or if its end was
+    /// not seen.
     pub wrapper: Option<Wrapper>,
 }
 
@@ -59,11 +61,12 @@ pub(crate) struct Tracer<'a> {
     /// Whether the first process of the run executes the target's program already; false until its
     /// `execve`.
     executed: bool,
-    /// The first `execve` of the first process of the run; `None` before it, and where the process
-    /// was forked from the running target.
+    /// Command line and environment with which the first process of the run has executed the
+    /// target's program, in its first `execve`. `None` before this `execve`, or if the process was
+    /// forked from the running target.
     first: Option<Executed>,
-    /// What is known of the target's program as a wrapper; `None` as long as the first process of
-    /// the run has executed no other program in its place.
+    /// The target's program as a wrapper; `None` as long as the first process of the run has
+    /// executed no other program in its place.
     wrapper: Option<Wrapper>,
     options: Options,
     pub(super) threads: TracedThreads,
@@ -81,11 +84,12 @@ pub(crate) struct Tracer<'a> {
     last: HashMap<Pid, (Pid, Snapshot)>,
     /// For each thread, the last crash signals at which no snapshot was taken of it, oldest first.
     handled: HashMap<Pid, Vec<HandledSignal>>,
-    /// Stack pointer of the first process when its program was entered; 0 if it was forked from the
-    /// running target, whose stack is where it was in other runs.
+    /// Stack pointer of the first process when its first `execve` has started the target's program.
+    /// 0 before that, or if the process was forked from the running target: its stack is at the
+    /// same addresses in each run.
     entry_sp: u64,
-    /// The watch over the stack slot of a return address that is overwritten in this run; `None` if
-    /// none is watched.
+    /// The watch over the stack slot in which a return address is overwritten; `None` if this run
+    /// watches no slot.
     watch: Option<ReturnSlotWatch>,
     /// The process of the run that was the first to die of a crash signal, and the number of that
     /// signal; `None` if no process has died of a crash signal.
@@ -94,10 +98,12 @@ pub(crate) struct Tracer<'a> {
 
 impl<'a> Tracer<'a> {
     /// Attaches by ptrace to the process `pid`, which waits to be traced, and returns its tracer.
-    /// With `executes`, the process waits before its `execve` of the target's program; otherwise it
-    /// was forked from the running target. `crash_exit`: the exit status that counts as a crash;
-    /// `request`: the watchdog's request to interrupt the run; `slot`: the stack slot of a return
-    /// address whose overwriting is searched for, if any, as [`Snapshot::wrong_returns`] has it.
+    /// If `executes` is true, the process waits before its `execve` of the target's program;
+    /// otherwise it was forked from the running target. `crash_exit` is the exit status that counts
+    /// as a crash. `request` is the watchdog's request to interrupt the run. `slot` is the stack
+    /// slot in which a return address is overwritten, as an address minus the stack pointer at the
+    /// program's entry ([`Snapshot::wrong_returns`]): the run watches it for writes; `None` watches
+    /// none.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
@@ -279,8 +285,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Sets the watchpoint on the watched stack slot, if there is one, at the first stop of the
-    /// first thread `tid` in which it executes the target's program.
+    /// Begins the watch over the stack slot, if this run has one and the thread `tid` is the first
+    /// thread of the run and executes the target's program; does nothing if the watch has begun
+    /// before.
     fn begin_watch(&mut self, tid: Pid) {
         let is_ready = self.executed && tid == self.pid;
         if let Some(watch) = self.watch.as_mut().filter(|it| is_ready && !it.is_begun) {

@@ -26,11 +26,11 @@ pub struct Settings {
     /// Number of stack frames that are hashed into the minor key (the key of the path into a bug),
     /// 1…5.
     pub depth: usize,
-    /// Exact symbol names of functions whose stack frames the keys ignore, as they ignore those of
+    /// Exact symbol names of functions whose stack frames are left out of the keys, like those of
     /// the C library.
     pub dropped: Vec<String>,
-    /// Whether an input that does not crash is run once more with LeakSanitizer's check at exit, to
-    /// find memory leaks.
+    /// Whether an input whose runs do not crash is run once more with LeakSanitizer's check at
+    /// exit, to find memory leaks.
     pub leaks: bool,
 }
 

@@ -23,17 +23,19 @@ use crate::snapshot_reader::frame;
 use crate::unwind::{Step, WalkStart, walk};
 use crate::watchpoint::{self, Watched};
 
-/// Maximum number of writes to the watched slot in a run; after more, the search is given up.
-/// Another run of the same input at the same addresses would write as often.
+/// Maximum number of writes to the watched slot in a run; after more writes, the search in this run
+/// is given up.
 const MOST_WRITES: u32 = 20_000;
-/// Maximum number of writes of something else than a return address that are remembered since the
-/// last call that has used the slot.
+/// Maximum number of writes of other values than return addresses that are recorded after the last
+/// call that used the slot; the oldest ones are dropped.
 const REMEMBERED: usize = 16;
-/// Maximum number of bytes of the stack, from the stack pointer up, that are kept of each write.
+/// Maximum number of bytes of the stack, from the stack pointer up to the slot, that are recorded
+/// with each write.
 const KEPT: u64 = 64 << 10;
 
-/// State of the thread after a write to the watched slot: its registers, and the stack up to the
-/// slot.
+/// State of a thread right after a write to the watched slot: its registers, and the bytes of its
+/// stack from the stack pointer up to and including the slot (the lowest [`KEPT`] and eight bytes
+/// if there are more).
 struct Written {
     registers: Registers,
     stack: Vec<u8>,
@@ -41,24 +43,26 @@ struct Written {
 
 /// The watch over the stack slot of a return address in one run.
 pub(crate) struct ReturnSlotWatch {
-    /// Address of the stack slot; until the watch begins, minus the stack pointer with which the
-    /// program is entered.
+    /// Address of the stack slot; before the watch begins, this address minus the stack pointer at
+    /// the program's entry.
     slot: u64,
-    /// Whether the watch has begun: the watchpoint was set, or it was tried in vain.
+    /// Whether the watch has begun: the watchpoint was set, or could not be set.
     pub is_begun: bool,
-    /// Number of writes to the slot so far.
+    /// Number of writes to the slot so far, calls included.
     writes: u32,
-    /// Address of the first instruction of the function that the last call with its return address
-    /// in the slot has entered; `None` before the first such call.
+    /// Address of the first instruction of the function that was entered by the last call whose
+    /// return address was written to the slot; `None` before the first such call.
     entered: Option<u64>,
-    /// States after the last writes of anything but a return address to the slot, since the call
-    /// that `entered` tells, if there was one; oldest first, [`REMEMBERED`] at most.
+    /// States of the thread after writes to the slot that were not calls, oldest first: those since
+    /// the last call that used the slot, or since the beginning if there was none; the last
+    /// [`REMEMBERED`] at most.
     written: VecDeque<Written>,
 }
 
 impl ReturnSlotWatch {
-    /// Creates the watch over a stack slot, without a watchpoint yet. `slot`: its address, minus
-    /// the stack pointer with which the program is entered.
+    /// Creates a watch over a stack slot; the watchpoint is set later, by
+    /// [`begin`](ReturnSlotWatch::begin). `slot` is the address of the slot minus the stack pointer
+    /// at the program's entry.
     pub fn new(slot: u64) -> ReturnSlotWatch {
         ReturnSlotWatch {
             slot,
@@ -69,16 +73,18 @@ impl ReturnSlotWatch {
         }
     }
 
-    /// Sets the watchpoint in the stopped thread `tid`, whose program was entered with the stack
-    /// pointer `entry_sp`. Where that is impossible, nothing is found.
+    /// Sets the watchpoint on the slot for the stopped thread `tid`. `entry_sp` is the stack
+    /// pointer at the program's entry, which is added to the slot's relative address. If the
+    /// watchpoint cannot be set, no writes are recorded.
     pub fn begin(&mut self, tid: Pid, entry_sp: u64) {
         self.is_begun = true;
         self.slot = self.slot.wrapping_add(entry_sp);
         let _ = watchpoint::set(tid, self.slot, Watched::Writes);
     }
 
-    /// Notes a write to the slot if the stopped thread `tid` has stopped at one, and returns
-    /// whether it has.
+    /// Returns true if the thread `tid` has stopped because it wrote to the watched slot; if so,
+    /// records the write. After more than [`MOST_WRITES`] writes, removes the watchpoint and
+    /// forgets all of them.
     pub fn was_written(&mut self, tid: Pid) -> bool {
         if !self.is_begun || !watchpoint::was_hit(tid) {
             return false;
@@ -94,8 +100,9 @@ impl ReturnSlotWatch {
         true
     }
 
-    /// Notes the write to the slot that the thread `tid` has just made, with its `registers` after
-    /// that: the call of a function, or a write of anything but a return address.
+    /// Records a write to the slot, after which the thread `tid` has stopped with `registers`. If a
+    /// call instruction wrote its return address, records the entered function and forgets the
+    /// earlier writes; otherwise, records the state of the thread.
     fn note(&mut self, tid: Pid, registers: Registers) {
         let start = registers.sp.min(self.slot);
         let length = (self.slot - start).min(KEPT) as usize;
@@ -118,10 +125,10 @@ impl ReturnSlotWatch {
         self.written.push_back(Written { registers, stack });
     }
 
-    /// Returns `snapshot`, of a crash of the thread `tid`, with the stack corrected if a function
-    /// has returned to a wrong address from the watched slot: its only frame is that of this
-    /// function. `cache` tells the modules of the process. Unchanged if the return was from another
-    /// slot, or if the function is unknown or not the user's.
+    /// Returns `snapshot`, taken of a crash of the thread `tid`, with a corrected stack if a
+    /// function has returned to a wrong address from the watched slot: the only frame is then that
+    /// of this function. `cache` has the modules of the process. Returns `snapshot` unchanged if
+    /// the return was from another slot, or if the function is unknown or not in the user's code.
     pub fn corrected(&self, tid: Pid, snapshot: Snapshot, cache: &mut ModuleCache) -> Snapshot {
         if !snapshot.wrong_returns.contains(&self.slot) {
             return snapshot;
@@ -140,11 +147,12 @@ impl ReturnSlotWatch {
         }
     }
 
-    /// Returns the frame of the function whose return address was overwritten: of the one that the
-    /// stack shows at the overwriting write or, if none is known, of the one that the last call has
-    /// entered which has used the slot. The latter counts only with `is_last`: the wrong return was
-    /// surely from the watched slot. `live` and `layout` are the memory of the process and its
-    /// modules. `None` if the function is unknown, or not the user's.
+    /// Returns the stack frame of the function whose return address was overwritten. This is the
+    /// function that owns the slot according to the stack at the latest recorded write for which a
+    /// stack walk ends at the slot. If no walk does, and `is_last` is true (the last wrong return
+    /// was from this slot), it is the function entered by the last call that used the slot. `live`
+    /// is the process's memory, `layout` its modules. `None` if the function is unknown, or belongs
+    /// to the runtime and not to the user's code.
     fn victim(&self, is_last: bool, live: ProcessMemory, layout: &mut Layout) -> Option<RawFrame> {
         let mut memory = StackThen { stack: None, live };
         let mut written = self.written.iter().rev();
@@ -168,9 +176,9 @@ impl ReturnSlotWatch {
     }
 }
 
-/// The memory of a process in which the stack is as it was at an earlier moment.
+/// Memory of a process with the stack's content of an earlier moment.
 struct StackThen {
-    /// Address and bytes of the stack at that moment.
+    /// Address and bytes of the stack at the earlier moment; `None` for the present stack.
     stack: Option<(u64, Vec<u8>)>,
     live: ProcessMemory,
 }
@@ -188,8 +196,8 @@ impl Memory for StackThen {
     }
 }
 
-/// Reads up to `length` bytes at `address` of the process of the thread `tid`, as far as they can
-/// be read.
+/// Reads up to `length` bytes at `address` in the memory of the process of the thread `tid`;
+/// returns fewer if not all of them can be read.
 fn read(tid: Pid, address: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let remote = RemoteIoVec {

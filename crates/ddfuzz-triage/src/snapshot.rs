@@ -165,9 +165,10 @@ pub struct Snapshot {
     pub frames: Vec<RawFrame>,
     /// Why the walk over the crashed thread's stack ended.
     pub end: End,
-    /// Stack slots from which a function may have returned to a wrong address, where `frames` does
-    /// not surely name that function: the first return first, each as its address minus the stack
-    /// pointer with which the program was entered. Empty if no function has.
+    /// Stack slots from each of which a function may have returned to a wrong address, in the order
+    /// of the returns; each is given as its address minus the stack pointer at the program's entry
+    /// (which counts as 0 in a process forked from the running target). Empty if there was no such
+    /// return, or if `frames` has been corrected and names the function.
     pub wrong_returns: Vec<u64>,
     /// Program counters of the code that signals interrupted, as found in signal frames on the
     /// stack.

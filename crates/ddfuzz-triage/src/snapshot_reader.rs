@@ -280,20 +280,21 @@ fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memo
         && !is_return_address(address, layout, memory)
 }
 
-/// Maximum distance in bytes at which a wrong address is recognized if the crash was in no function:
-/// the zeros behind the last function of a program are instructions.
+/// Distance in bytes between a wrong return address and the program counter from which the return
+/// is no longer recognized, if the program counter is in no function. Zeros behind a program's last
+/// function are executed as instructions, and so the crash may be some way behind the address.
 const PADDING: u64 = 4096;
 
-/// Number of words below the stack pointer, beside the nearest one, that may be the slot of an
-/// earlier wrong return.
+/// Number of words that are searched below the slot of the last wrong return for the slot of a
+/// wrong return before it.
 const EARLIER: u64 = 3;
 
-/// Returns the addresses of the stack slots from which a function may have returned to a wrong
-/// address just now, the first return first; empty if none has. The last wrong address is still in
-/// the slot below the stack pointer. It is that of the program counter, which is in no code, or one
-/// in the target's code shortly before it ([`returned_astray`]). If it was reached by code to which
-/// another return had led, that one's slot is below, with an address in the target's code that no
-/// call precedes.
+/// Returns the addresses of the stack slots from which functions have probably returned to a wrong
+/// address just before the crash, in the order of the returns; empty if there was no such return
+/// ([`is_wrong_return`]). The slot of the last return is the word just below the stack pointer. A
+/// slot of an earlier return, which led to code that made the last one, comes before it: the
+/// nearest of the [`EARLIER`] words below with an address in the target's code that no call
+/// instruction precedes.
 fn wrong_returns(
     cause: Cause,
     registers: &Registers,
@@ -316,7 +317,8 @@ fn wrong_returns(
     earlier.into_iter().chain([slot]).collect()
 }
 
-/// Checks whether a function has just returned to a wrong address.
+/// Checks whether the crash that `cause` describes came right after a function returned to a wrong
+/// address.
 fn is_wrong_return(
     cause: Cause,
     registers: &Registers,
@@ -340,9 +342,9 @@ fn is_wrong_return(
     }
 }
 
-/// Checks whether `pc` is in a module but in none of its functions, and less than 4,096 bytes above
-/// `address`, which is in the same region of the module: there are zeros behind the last function,
-/// for instance.
+/// Checks whether `pc` is in a module but in none of its functions, such as in the zeros behind the
+/// last function, and less than [`PADDING`] bytes above `address`, which is in the same mapped
+/// region.
 fn is_in_padding(pc: u64, address: u64, layout: &Layout) -> bool {
     layout.region(pc).is_some_and(|region| {
         let in_function = region.module.function_start(pc.wrapping_sub(region.bias));

@@ -85,7 +85,8 @@ pub struct Triager {
     instrumentation: OnceCell<Option<Vec<String>>>,
     /// Latest backtraces of panics in Rust's standard library, the newest first.
     backtraces: VecDeque<Backtrace>,
-    /// What the last traced run has executed in place of the target's program.
+    /// The target's program as a wrapper, if it executed another program in its place in the last
+    /// traced run; else `None`.
     pub(crate) wrapper: Option<Wrapper>,
 }
 
@@ -532,8 +533,9 @@ impl Triager {
         Ok((leaks && self.crashed(&run)).then_some(run))
     }
 
-    /// Runs the input once, with random addresses if `aslr` is set. If a function has returned to a
-    /// wrong address in a crash, runs it again to find that function ([`ReturnSlotWatch`]).
+    /// Runs the input once, with randomized addresses if `aslr` is true. If the run crashes after a
+    /// return to a wrong address, runs the input again, once for each suspected stack slot, until
+    /// the function whose return address was overwritten is found ([`ReturnSlotWatch`]).
     ///
     /// [`ReturnSlotWatch`]: crate::overwritten_return::ReturnSlotWatch
     fn run(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {

@@ -121,8 +121,9 @@ pub(crate) struct Walk {
     pub steps: Vec<Step>,
     /// Why the stack walk ended: at the first frame of the thread, or too early.
     pub end: End,
-    /// Stack pointer of the caller whose return address ended the stack walk, after the return;
-    /// without such a caller, that of the outermost frame.
+    /// Stack pointer at which the walk ended: the one of the outermost frame or, if the walk ended
+    /// at a return address that leads to no further frame, the one after the return to that
+    /// address.
     pub end_sp: u64,
     /// Program counters of the code that signals interrupted, as found in signal frames on the
     /// stack.

@@ -7,7 +7,8 @@ use ddfuzz_exec::Ended;
 /// crash.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// A run of the input crashed or exceeded its time or memory limit; holds the crash record.
+    /// A run of the input crashed, or exceeded its time or memory limit; the field is the crash
+    /// record.
     Crash(Box<Crash>),
     /// The input counts as flaky, or as not crashing: none of its runs crashed or exceeded a limit.
     Flaky {
@@ -16,7 +17,8 @@ pub enum Verdict {
         tries: u32,
         /// How the last run of the input, which did not crash, ended: exit status or signal.
         ended: Ended,
-        /// Number of bytes of the input that the last run has read; `None` where it is unknown.
+        /// Number of bytes of the input that the program has read in the last run; `None` if
+        /// unknown.
         read: Option<u64>,
     },
 }
@@ -34,6 +36,6 @@ pub enum Quick {
         /// Minor key of the crash: a hash that identifies the path into the bug.
         minor: Key,
     },
-    /// The run ended without a crash and within its limits; holds its exit status or signal.
+    /// The run ended without a crash and within its limits; the field is its exit status or signal.
     Ended(Ended),
 }

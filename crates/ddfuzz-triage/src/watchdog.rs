@@ -29,7 +29,7 @@ struct Job {
     crash_exit: Option<i32>,
     cache: Box<ModuleCache>,
     request: Arc<CutOffRequest>,
-    /// Stack slot of a return address whose overwriting is searched for; `None`: nothing is.
+    /// Stack slot that is watched for the overwriting of a return address; `None` if no slot is.
     slot: Option<u64>,
 }
 
@@ -110,12 +110,13 @@ fn trace(mut job: Job, messages: &mpsc::Sender<TracingMessage>) -> (TracingMessa
 }
 
 impl TracingThread {
-    /// Lets the process `tracee`, which waits to be traced, run, and traces it to its end. A run
-    /// that exceeds a limit is interrupted, to find the call that does not return, and killed.
-    /// Returns how the run ended, with a snapshot if one explains this end, and the limit of
-    /// `start` that the run exceeded (`None`: no limit). Returns `None` instead where the system
-    /// refuses ptrace; the process then still waits. With `slot`, the stack slot of a wrong return
-    /// address, the snapshot names the function whose return address was overwritten there.
+    /// Lets the process `tracee`, which waits to be traced, run, and traces it until it ends. If
+    /// the run exceeds a limit of `start`, the run is interrupted, to find the call that does not
+    /// return, and the process is killed. Returns the trace (how the run ended, with a snapshot of
+    /// the failure) and the limit that was exceeded (`None` if none was). Returns `None` instead of
+    /// both if the system refuses ptrace; the process then still waits. `slot` is the stack slot of
+    /// a wrong return address, if one is watched: the snapshot then names the function whose return
+    /// address was overwritten in the slot.
     ///
     /// # Errors
     /// When the process is gone, or tracing it fails for another reason. The tracing thread and the

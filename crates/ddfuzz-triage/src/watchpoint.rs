@@ -3,7 +3,7 @@
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
-/// The accesses to a watched word at which the thread stops.
+/// The kind of accesses to the watched word after which the thread stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
     /// The thread stops after each write to the word.
@@ -12,8 +12,8 @@ pub(crate) enum Watched {
     Accesses,
 }
 
-/// Sets watchpoint 0 of the stopped thread `tid` to the eight bytes at `address`, a multiple of 8;
-/// `watched` says at which accesses the thread stops.
+/// Sets watchpoint 0 of the stopped thread `tid` on the eight bytes at `address`, which must be a
+/// multiple of 8; `watched` says after which accesses the thread stops.
 ///
 /// # Errors
 /// `EINVAL` for an address that is none of the process's own, `ENOSPC` where all watchpoints are
@@ -31,7 +31,8 @@ pub(crate) fn clear(tid: Pid) -> nix::Result<()> {
     processor::clear(tid)
 }
 
-/// Returns whether the thread `tid` has stopped at watchpoint 0, and forgets the stop.
+/// Returns true if the thread `tid` has stopped at watchpoint 0 since the last call of this
+/// function, and resets the processor's record of this.
 pub(crate) fn was_hit(tid: Pid) -> bool {
     processor::was_hit(tid)
 }
@@ -40,7 +41,8 @@ pub(crate) fn was_hit(tid: Pid) -> bool {
 mod processor {
     use super::*;
 
-    /// The debug register that enables watchpoints, and the one that says which have been hit.
+    /// Number of the debug register (DR7) that enables watchpoints. `STATUS` is the number of the
+    /// debug register (DR6) that says which watchpoints have been hit.
     const CONTROL: usize = 7;
     const STATUS: usize = 6;
 

@@ -12,26 +12,26 @@ use nix::unistd::Pid;
 use crate::Triager;
 use ddfuzz_exec::{proc_bytes, tree_cpu};
 
-/// Minimum CPU time of a wrapper in one run for it to count as dear (expensive): less than that is
-/// hardly more than any program takes to start.
+/// Minimum CPU time that a wrapper must take in a run to be reported; with less, it takes hardly
+/// longer than any program takes to start.
 const DEAR: Duration = Duration::from_millis(20);
 
-/// Environment variables that differ between programs without meaning anything: the last command,
-/// directories, and the depth of shells.
+/// Environment variables whose changes by a wrapper are not reported, because shells change them on
+/// their own: the last command, the directories, and the depth of nested shells.
 const MEANINGLESS: [&str; 4] = ["_", "PWD", "OLDPWD", "SHLVL"];
 
 /// Command line and environment of a process at one of its `execve`s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Executed {
-    /// The command line: the name of the program, and its arguments.
+    /// The command line: the words of `argv`, first the name of the program.
     command: Vec<OsString>,
-    /// The environment variables, by name.
+    /// The environment variables: values by names.
     environment: BTreeMap<OsString, OsString>,
 }
 
 impl Executed {
     /// Reads the command line and the environment of the process `pid`, which has just made an
-    /// `execve`; `None` if it is gone.
+    /// `execve`; `None` if the process is gone.
     pub(crate) fn by(pid: Pid) -> Option<Executed> {
         let words = |file: &str| -> Option<Vec<OsString>> {
             let bytes = proc_bytes(Path::new(&format!("/proc/{pid}/{file}"))).ok()?;
@@ -56,26 +56,28 @@ impl Executed {
     }
 }
 
-/// What one run has shown of a wrapper: the target's program has not done the work itself, but
-/// executed another program in its place (`execve` in the first process).
+/// A wrapper in one run: the target's program, which has not done the work itself, but executed
+/// another program in its place (a further `execve` in the first process of the run).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrapper {
     /// Path of the program that the process executed last, in place of the wrapper.
     pub program: PathBuf,
-    /// CPU time of the run up to the last `execve` of the process: of the process, which is the
-    /// wrapper up to then, and of its descendants.
+    /// CPU time that the process and its descendants have spent up to the last `execve` of the
+    /// process, which is the time that the wrapper takes.
     pub spent: Duration,
-    /// CPU time of the whole run, up to the end of the process; 0 before that.
+    /// CPU time of the whole run: what the process and its descendants have spent when the process
+    /// ends; 0 before its end.
     pub total: Duration,
-    /// The first `execve` of the process: how the wrapper was called.
+    /// Command line and environment of the wrapper: those of the first `execve` of the process.
     wrapper: Executed,
-    /// Its last `execve`: how the wrapper has called the program.
+    /// Command line and environment that the wrapper gives to the program: those of the last
+    /// `execve` of the process.
     wrapped: Executed,
 }
 
 impl Wrapper {
-    /// Reads what is known of a wrapper when the process `pid` has just executed another program in
-    /// its place; `wrapper` is the first `execve` of the process. `None` if the process is gone.
+    /// Returns what is known of a wrapper when the process `pid` has just executed another program
+    /// in its place. `wrapper` is the first `execve` of the process. `None` if the process is gone.
     pub(crate) fn by(pid: Pid, wrapper: &Executed) -> Option<Wrapper> {
         Some(Wrapper {
             program: std::fs::read_link(format!("/proc/{pid}/exe")).ok()?,
@@ -86,14 +88,14 @@ impl Wrapper {
         })
     }
 
-    /// Returns true if most of the run's CPU time, and at least 20 ms of it, is the wrapper's.
+    /// Returns true if the wrapper takes more than half of the run's CPU time, and at least 20 ms.
     pub fn is_dear(&self) -> bool {
         self.spent >= DEAR && self.spent * 2 > self.total
     }
 
-    /// Returns the arguments with which the wrapper calls the program, without the last `common`
-    /// ones, which are also the last ones of the wrapper; `None` if the last `common` ones of the
-    /// two differ, or one of them has fewer.
+    /// Returns the arguments that the wrapper adds on its own when it calls the program: the
+    /// program's arguments without the last `common` ones. `None` unless the last `common`
+    /// arguments of the wrapper and of the program exist and are the same.
     pub fn own_arguments(&self, common: usize) -> Option<&[OsString]> {
         let ends = |command: &'_ [OsString]| -> Option<usize> {
             command.len().checked_sub(common).filter(|at| *at > 0)
@@ -104,7 +106,7 @@ impl Wrapper {
     }
 
     /// Returns the names of the environment variables that the wrapper has set, changed or removed,
-    /// in alphabetical order.
+    /// in alphabetical order, without those that shells change on their own (`MEANINGLESS`).
     pub fn changed_variables(&self) -> Vec<&OsStr> {
         let (before, after) = (&self.wrapper.environment, &self.wrapped.environment);
         let names = before.keys().chain(after.keys());
@@ -120,8 +122,8 @@ impl Wrapper {
 }
 
 impl Triager {
-    /// Returns the wrapper that the last traced run has shown; `None` if its first process has
-    /// executed the target's program only, or the run was not traced.
+    /// Returns the target's program as a wrapper, as the last traced run has shown it; `None` if
+    /// the first process of that run executed no program but the target's.
     pub fn wrapper(&self) -> Option<&Wrapper> {
         self.wrapper.as_ref()
     }

@@ -220,7 +220,8 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found
 }
 
-/// Returns the places that free or move a heap block too early, and use it after that, each with a note.
+/// Returns the places at which a heap block is freed or moved too early, and at which it is used
+/// after that, each with a note for the page.
 fn of_freed(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let mut found = Vec::new();
     let moved = it.moved_early.first().into_iter();
@@ -242,8 +243,9 @@ fn of_freed(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found
 }
 
-/// Returns the places of a read outside of an array, and those of a variable that is read before
-/// anything sets it, each with a note.
+/// Returns the place of a read outside of an array, that of the statement which filled the array,
+/// and the place at which a variable should have been set that is read before anything sets it,
+/// each with a note for the page.
 fn of_reads(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let read = it.overread.iter().filter_map(|it| it.access.place.first());
     let read = read.map(|it| (it, "read outside of an array"));

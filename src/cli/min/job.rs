@@ -71,7 +71,8 @@ impl CrashJob<'_> {
         })
     }
 
-    /// Says if a wrapper takes most of the CPU time of the runs.
+    /// Shows the advice not to run the program by a wrapper, if a wrapper takes most of the CPU
+    /// time of the runs.
     fn say_wrapper(&mut self) -> Result<(), Failure> {
         let triager = &mut self.started.triager;
         if let Some(advice) = wrapper::advice(&self.minimizing.target, triager, &self.input)? {

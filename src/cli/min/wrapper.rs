@@ -7,12 +7,15 @@ use crate::exec::{ExecError, Program, Target, Way, is_interpreted_by_script};
 use crate::report::text::shell_word;
 use crate::triage::{Triager, Wrapper};
 
-/// Number of traced runs in each of which the wrapper must take most of the CPU time.
+/// Number of traced runs in all of which the wrapper must take most of the CPU time for the advice
+/// to be given.
 const RUNS: usize = 3;
 
-/// Returns the advice for the target of `triager`, whose last traced run was of `input`; `None`
-/// unless a wrapper takes most of the CPU time of each of three runs, and the command line of the
-/// program that it executes is known.
+/// Returns the advice to run, in place of the wrapper `target`, the program that the wrapper
+/// executes, with the arguments that the wrapper adds. `triager` runs the target; its last traced
+/// run was one of `input`. `None` unless the wrapper takes most of the CPU time in each of three
+/// runs, executes the same program each time, and passes the target's arguments on as the last
+/// ones.
 pub(super) fn advice(
     target: &Target,
     triager: &mut Triager,
@@ -33,11 +36,11 @@ pub(super) fn advice(
     }))
 }
 
-/// Returns the advice for an interestingness test, the script of `target`, whose interpreter is a
-/// script itself: a wrapper that executes the real interpreter in its place. The advice is to name
-/// the real interpreter in the `#!` line of the test. `None` unless there is such a wrapper, and in
-/// each of three runs it takes most of the CPU time and then executes the same interpreter; also
-/// `None` if it gives this other arguments than the test and those of the target.
+/// Returns the advice to name the real interpreter in the `#!` line of an interestingness test, the
+/// script of `target`; `None` unless the interpreter in that line is itself a script that executes
+/// the real one in its place (a wrapper). Three runs with `input` must show that the wrapper takes
+/// most of the CPU time, executes the same program each time, and calls it with the test's path and
+/// the test's arguments only.
 pub(super) fn advice_on_test(target: &Target, input: &[u8]) -> Result<Option<String>, ExecError> {
     let script = match &target.program {
         Program::Path(script) if is_interpreted_by_script(script) => script,
@@ -54,10 +57,10 @@ pub(super) fn advice_on_test(target: &Target, input: &[u8]) -> Result<Option<Str
     Ok(is_known.then(|| told(script, &run, &first_line)))
 }
 
-/// Returns one of three runs: the last run of `triager`, and two more of `input`. It is the one
-/// with the median of the CPU time that the wrapper takes. `None` if in one of them the wrapper
-/// takes no more than half of the CPU time, or less than 20 ms, or executes another program than in
-/// the others.
+/// Returns the one of three runs in which the CPU time of the wrapper is the median: the last
+/// traced run of `triager`, and two new runs of `input`. `None` if in any of the three runs the
+/// wrapper takes no more than half of the CPU time, takes less than 20 ms, or executes another
+/// program than in the other runs.
 fn median(triager: &mut Triager, input: &[u8]) -> Result<Option<Wrapper>, ExecError> {
     let mut runs: Vec<Wrapper> = Vec::new();
     while runs.len() < RUNS {

@@ -223,10 +223,10 @@ impl CampaignReport<'_> {
         causes(new.iter())
     }
 
-    /// Tells whether a group is new: `Some(true)` if it is neither listed as known nor known from an earlier build nor was in the
-    /// output directory before this call, else `Some(false)`. `None` if that is unclear, because
-    /// the campaign is resumed and an earlier call may have been killed before it reported the
-    /// group.
+    /// Returns whether the group of `view` is new. `Some(false)` if it is listed as known, is the
+    /// same bug as a group of an earlier build, or was in the output directory before this call;
+    /// else `Some(true)`. `None` if the group was there before, but the campaign is resumed: an
+    /// earlier call may have been killed before it reported the group.
     fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
         let major = view.major.short();
         let is_known = store.reader().is_muted(view.kind, &major, self.known);

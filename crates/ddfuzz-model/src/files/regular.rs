@@ -67,8 +67,9 @@ pub fn open(path: &Path) -> Result<(File, Metadata), Unread> {
     checked(file)
 }
 
-/// Opens the regular file `name` in an open `directory` like [`open()`]; with many files in one
-/// directory, that takes less time than to open each by its path.
+/// Opens the regular file `name` in the open directory `directory`, and returns it with its
+/// metadata, as [`open()`] does. To open many files of one directory in this way takes less time
+/// than to open each of them by its path.
 ///
 /// # Errors
 /// As [`open()`].
@@ -78,8 +79,8 @@ pub fn open_in(directory: &File, name: &OsStr) -> Result<(File, Metadata), Unrea
     checked(file.map(File::from).map_err(io::Error::from))
 }
 
-/// Returns an opened file with its metadata; fails if it could not be opened, or is not a regular
-/// file.
+/// Returns a file that was just opened, with its metadata. Fails if `file` is an error of opening,
+/// or if the file is not a regular one.
 fn checked(file: io::Result<File>) -> Result<(File, Metadata), Unread> {
     let file = file.map_err(|error| why(&error))?;
     let opened = file.metadata().map_err(|error| why(&error))?;

@@ -126,12 +126,12 @@ pub struct RunGroup {
     /// Status of the group (fixed, same, …) after the last rebuild of the program, or `unchecked`
     /// if it is to be checked; null if the program was not rebuilt.
     pub status: Option<Status>,
-    /// Location at which the group fails with the last build of the program, if it is not `frame`;
-    /// omitted otherwise.
+    /// Location at which the group fails with the last build of the program; omitted if it is the
+    /// same as `frame`, or unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame_now: Option<String>,
-    /// Major key of the group of an earlier build of the program that is the same bug; omitted if
-    /// none is known.
+    /// Major key of another group, found with an earlier build of the program, that is the same bug
+    /// as this group; omitted if no such group is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known_as: Option<String>,
     /// Result of the last `ddfuzz check` of the group; omitted if there was none.

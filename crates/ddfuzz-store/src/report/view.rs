@@ -102,11 +102,11 @@ pub struct GroupView {
     /// Status of the group after the last rebuild of the program, or whether it is to be checked
     /// ([`Status::Unchecked`]); `None` if none is recorded.
     pub status: Option<Status>,
-    /// Location at which the group fails with the last build of the program; `None` if it is
-    /// `place`, or if the group was not checked with that build.
+    /// Location at which the group fails with the last build of the program; `None` if it is the
+    /// same as `place`, or if the group was not found failing with that build.
     pub place_now: Option<String>,
-    /// Major key of the group of an earlier build that is the same bug; `None` if there is none, or
-    /// if the check with the last build has not shown it.
+    /// Major key of another group, found with an earlier build, that is the same bug as this group;
+    /// `None` if there is none, or if no check with the last build has shown this.
     pub known_as: Option<String>,
     /// Result of the last `ddfuzz check` of the group; `None` if there was none.
     pub checked: Option<LastCheck>,
@@ -172,10 +172,11 @@ impl GroupView {
         })
     }
 
-    /// Adds what `builds` and `checks` tell of the group since its crash was recorded: its status
-    /// with the last builds, and the result of its last `ddfuzz check`. From the last build of the
-    /// program on which the input `entry` was found, adds the location at which the group fails
-    /// now, and the major key of the group of an earlier build that is the same bug.
+    /// Returns this view with what became known after the group's crash was recorded. `builds`
+    /// gives the status of the group with the last builds, the location at which the group fails
+    /// with the last build of the program on which the input `entry` was found, and the major key
+    /// of a group of an earlier build that is the same bug. `checks` gives the result of the
+    /// group's last `ddfuzz check`.
     ///
     /// # Errors
     /// When the group's entries cannot be read.
@@ -199,14 +200,15 @@ impl GroupView {
         })
     }
 
-    /// Returns the location at which the group fails with the last build of the program, or at
-    /// which its crash was seen; `None` if unknown.
+    /// Returns the location at which the group fails with the last build of the program or, if no
+    /// other one is recorded for that build, the location of the group's crash record; `None` if
+    /// both are unknown.
     pub fn last_place(&self) -> Option<&String> {
         self.place_now.as_ref().or(self.place.as_ref())
     }
 
-    /// Returns the source location (`file:line`) of [`last_place`](GroupView::last_place); `None` if
-    /// unknown.
+    /// Returns the source position (`file:line`) that belongs to the location
+    /// [`last_place`](GroupView::last_place); `None` if it is unknown.
     fn last_source(&self) -> Option<String> {
         let Some(place) = &self.place_now else {
             return self.source.clone();
@@ -250,9 +252,10 @@ impl GroupView {
         Some(format!("{} gdb", shell_word(script)))
     }
 
-    /// Returns the reproducer's minimality and flakiness and, after a rebuild or a check, the
-    /// status of the group and its major key with an earlier build, in a few words (`1-minimal,
-    /// flaky 3/10, fixed`); `-` if nothing is known.
+    /// Returns a few words on the group, separated by commas: minimality and flakiness of the
+    /// reproducer, status of the group after a rebuild and after the last `ddfuzz check`, and the
+    /// major key that the same bug had with an earlier build (`1-minimal, flaky 3/10, fixed`). A
+    /// status of "same" is left out. Returns `-` if there is nothing to say.
     pub fn status_text(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
@@ -435,7 +438,7 @@ pub struct Finding {
     /// explain` has written no explanation.
     pub explanation: Option<String>,
     /// Location of the crash with the earlier build of the program on which the input was found;
-    /// `None` if it is `place`, or unknown.
+    /// `None` if the crash is still at that location, or if it is unknown.
     pub place_before: Option<String>,
     /// Whether the group is new: neither muted by the user nor in the output directory with which
     /// the findings are compared. `None` if unknown.

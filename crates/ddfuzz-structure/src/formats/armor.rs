@@ -12,34 +12,36 @@ use crate::packed::Codec;
 use crate::reader::Reader;
 use crate::sum::Sum;
 
-/// Beginning of the first line of a block.
+/// Beginning of the first line of a block of OpenPGP.
 const BEGIN: &[u8] = b"-----BEGIN PGP ";
-/// Beginning of the last line of a block.
+/// Beginning of the last line of a block of OpenPGP.
 const END: &[u8] = b"-----END PGP ";
-/// How the checksum of a block is written, behind an equals sign: its three bytes in Base64.
+/// Encoding of the checksum, which follows an equals sign: three bytes in Base64.
 const CHECKSUM: Encoding = Encoding::Base64(3);
-/// Size of the checksum in the text, in characters.
+/// Number of characters of the checksum in the text: three bytes in Base64.
 const WIDTH: usize = 4;
-/// Maximum number of lines between the line of dashes and the empty line in front of the bytes.
+/// Maximum number of lines between the first line of a block and its content, with the empty line
+/// that ends them.
 const MOST_HEADS: usize = 16;
 
-/// A block whose checksum is right. Ranges are offsets in the text.
+/// A block of OpenPGP in ASCII armor whose checksum is right. Ranges are offsets in the text.
 struct Block {
-    /// All lines of the block, the first and the last one with dashes.
+    /// Range of all lines of the block, from the line `-----BEGIN PGP …` to the line `-----END PGP
+    /// …` or, if the latter does not follow, to the line of the checksum.
     lines: Range<usize>,
-    /// The bytes in Base64, without the newline before the line of the checksum.
+    /// Range of the content in Base64, without the newline before the line of the checksum.
     body: Range<usize>,
-    /// The digits of the checksum.
+    /// Range of the Base64 characters of the checksum, behind the equals sign.
     checksum: Range<usize>,
-    /// Base64 in lines as long as those of the block.
+    /// Encoding of the content: Base64 in lines as long as the first line of the block's content.
     codec: Codec,
-    /// The decoded bytes.
+    /// The content, decoded from Base64.
     bytes: Vec<u8>,
 }
 
 impl Block {
-    /// Reads the block whose first line begins at the offset `start` of `text`; `None` if it is no
-    /// block, or if its checksum is wrong.
+    /// Reads the block whose first line begins at the offset `start` of `text`; `None` if the block
+    /// is malformed, or its checksum is wrong.
     fn at(text: &[u8], start: usize) -> Option<Block> {
         let mut at = line_end(text, start);
         for _ in 0..MOST_HEADS {
@@ -53,8 +55,9 @@ impl Block {
         None
     }
 
-    /// Reads the rest of the block that begins at `start`, behind the empty line: its bytes in
-    /// Base64 begin at `from`. `None` if it is no block, or if its checksum is wrong.
+    /// Reads the block whose first line begins at the offset `start` and whose content in Base64
+    /// begins at the offset `from`, after the empty line. `None` if the block is malformed, or its
+    /// checksum is wrong.
     fn behind_heads(text: &[u8], start: usize, from: usize) -> Option<Block> {
         let digits = text[from..].iter();
         let digits =
@@ -84,7 +87,8 @@ impl Block {
         })
     }
 
-    /// Returns the tree nodes of the block.
+    /// Returns the tree nodes of the block: its lines up to the content, the content as a packed
+    /// node, the checksum as a number, and the bytes between and after these.
     fn nodes(&self, reader: &mut Reader, text: &[u8]) -> Vec<Node> {
         let of = reader.label();
         let packed = reader.packed_as(of, self.codec, &self.bytes, &text[self.body.clone()]);
@@ -98,8 +102,9 @@ impl Block {
     }
 }
 
-/// Reads a text with blocks of OpenPGP, each of which is a deletable part. `None` if none has a
-/// right checksum.
+/// Reads a text with blocks of OpenPGP in ASCII armor, and returns its tree nodes; each block with
+/// a right checksum becomes a part that can be deleted, unless the text has too many parts. `None`
+/// if there is no such block.
 pub(super) fn armor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let begins = memchr::memmem::find_iter(text, BEGIN);
     let begins = begins.filter(|at| *at == 0 || text[at - 1] == b'\n');

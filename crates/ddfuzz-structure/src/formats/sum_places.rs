@@ -9,8 +9,8 @@ use crate::base64;
 /// Numbers of hexadecimal digits that checksums of 1, 2, 4 and 8 bytes and digests have; a number
 /// without leading zeros may have fewer.
 const WIDTHS: [usize; 7] = [2, 4, 8, 16, 32, 40, 64];
-/// Sizes in Base64, in characters with the padding, of digests of 16, 20, 32, 48 and 64 bytes; and how
-/// many of the characters are padding.
+/// For digests of 16, 20, 32, 48 and 64 bytes in Base64: the number of characters with the padding,
+/// and how many of these characters are padding.
 const BASE64_WIDTHS: [(usize, usize); 5] = [(24, 2), (28, 1), (44, 1), (64, 0), (88, 2)];
 /// Maximum number of digits of a decimal checksum.
 const MOST_DECIMALS: usize = 10;
@@ -23,7 +23,7 @@ pub(super) enum Radix {
     Decimal,
     /// Hexadecimal digits of numbers that have at most so many.
     Hex(usize),
-    /// Base64 of a digest, in so many characters.
+    /// Base64 of a digest; the field is the number of its characters, with the padding.
     Base64(usize),
 }
 
@@ -108,8 +108,9 @@ fn for_each_digits<'a>(
     }
 }
 
-/// Calls `each` with the kinds and the place of all digests in Base64 that begin in a range of a
-/// text, between characters that are none of Base64.
+/// Calls `each` with the kind and the range of each digest in Base64 that begins in the range
+/// `within` of a text. A digest is a run of Base64 characters with padding that has one of the
+/// sizes in [`BASE64_WIDTHS`], and with no other character of Base64 before or behind it.
 fn for_each_base64<'a>(
     text: &'a [u8],
     within: Range<usize>,
@@ -137,8 +138,9 @@ fn for_each_base64<'a>(
 }
 
 impl<'a> Kind<'a> {
-    /// Returns the kind of the digits that begin at an offset of a text, behind a word if one is
-    /// given.
+    /// Returns the kind of the digits that begin at the offset `start` of a text and are read as
+    /// `radix` says. `word` is the word before the digits; `None` makes a kind for digits behind
+    /// any word.
     fn at(text: &[u8], start: usize, radix: Radix, word: Option<&'a [u8]>) -> Kind<'a> {
         let before = start.checked_sub(1).map_or(b'\n', |at| text[at]);
         Kind {
@@ -202,13 +204,14 @@ fn word_before(text: &[u8], at: usize) -> Option<&[u8]> {
     (2..=LONGEST_WORD).contains(&word.len()).then_some(word)
 }
 
-/// A number near the digits of a checksum that may state how many bytes the checksum covers: where
-/// the number is, seen from these digits, and how it is read.
+/// Where to find a number near the digits of a checksum that may state how many bytes the checksum
+/// covers, and how the digits of the number are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beside {
-    /// Place of the number among the runs of letters and digits: 1 for the first one behind the
-    /// digits, -1 for the last one before them, and so on; 0 for the number behind a name such as
-    /// `Content-Length` and a colon, in a line of the same head (lines without an empty one).
+    /// Position of the number, counted in runs of letters and digits from the digits of the
+    /// checksum: 1 for the first run behind them, -1 for the last run before them, and so on. 0
+    /// stands for the number behind a name such as `Content-Length` and a colon in a line of the
+    /// same head (lines around the digits up to an empty one).
     step: isize,
     pub radix: Radix,
 }
@@ -225,8 +228,9 @@ impl Beside {
         }])
     }
 
-    /// Finds this number beside the digits at `place`, in the same line or head; returns its range
-    /// and its value. `None` if no number is there.
+    /// Finds this number beside the digits at `place`: in the same line or, if `step` is 0, in the
+    /// same head. Returns the range of the number in the text and its value; `None` if no number is
+    /// there.
     pub fn find(self, text: &[u8], place: &Range<usize>) -> Option<(Range<usize>, usize)> {
         let mut run = match self.step {
             0 => length_in_head(text, place)?,
@@ -243,8 +247,9 @@ impl Beside {
     }
 }
 
-/// Finds the digits of a length in the head of lines, without an empty one, that has the digits at
-/// `place`: behind a name that ends with `length` and a colon.
+/// Returns the range of the number behind a name that ends with `length` and a colon, in the head
+/// that contains the digits at `place`: the lines before and behind the digits up to the next empty
+/// line. `None` if the head has no such name.
 fn length_in_head(text: &[u8], place: &Range<usize>) -> Option<Range<usize>> {
     let is_empty = |line: &Range<usize>| text[line.clone()].trim_ascii().is_empty();
     let line_at = |at: usize| line_start(text, at)..line_end(text, at);
@@ -268,7 +273,8 @@ fn length_in_head(text: &[u8], place: &Range<usize>) -> Option<Range<usize>> {
     })
 }
 
-/// The word that ends the name of a length in a head, in capital or small letters.
+/// The word with which the name of a length ends in a head (such as `Content-Length`), compared
+/// without regard to case.
 const LENGTH: &[u8] = b"length";
 
 /// Maximum number of signs and blanks between digits and a number beside them.

@@ -409,7 +409,8 @@ impl Found {
         })
     }
 
-    /// Makes each record begin with the line of its length, if that is in front of it.
+    /// Extends each record of the text `text` to the beginning of the line that states its length,
+    /// if the number at `beside` stands before the record.
     fn include_lengths(&mut self, text: &[u8], beside: Beside) {
         for field in &mut self.fields {
             if let Some((place, _)) = beside.find(text, &field.digits)
