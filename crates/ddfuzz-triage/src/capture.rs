@@ -85,8 +85,8 @@ pub(crate) struct Tracer<'a> {
     /// For each thread, the last crash signals at which no snapshot was taken of it, oldest first.
     handled: HashMap<Pid, Vec<HandledSignal>>,
     /// Stack pointer of the first process when its first `execve` has started the target's program.
-    /// 0 before that, or if the process was forked from the running target: its stack is at the
-    /// same addresses in each run.
+    /// 0 before that, or if the process was forked from the running target, where stack slots have
+    /// the same absolute addresses in each run.
     entry_sp: u64,
     /// The watch over the stack slot in which a return address is overwritten; `None` if this run
     /// watches no slot.

@@ -280,9 +280,10 @@ fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memo
         && !is_return_address(address, layout, memory)
 }
 
-/// Distance in bytes between a wrong return address and the program counter from which the return
-/// is no longer recognized, if the program counter is in no function. Zeros behind a program's last
-/// function are executed as instructions, and so the crash may be some way behind the address.
+/// Limit of the distance in bytes from a wrong return address up to the program counter of the
+/// crash, if the program counter is in no function: only below this limit, the return is
+/// recognized. The distance is not 0 because zeros behind a program's last function are executed as
+/// instructions.
 const PADDING: u64 = 4096;
 
 /// Number of words that are searched below the slot of the last wrong return for the slot of a

@@ -17,16 +17,16 @@ pub(crate) enum Watched {
 ///
 /// # Errors
 /// `EINVAL` for an address that is none of the process's own, `ENOSPC` where all watchpoints are
-/// in use, `ENOSYS` on other processors.
+/// in use, `ENOSYS` if the processor is not x86-64.
 pub(crate) fn set(tid: Pid, address: u64, watched: Watched) -> nix::Result<()> {
     clear(tid)?;
     processor::set(tid, address, watched)
 }
 
-/// Removes watchpoint 0 from the stopped thread `tid`.
+/// Disables all watchpoints of the stopped thread `tid`; only watchpoint 0 is in use.
 ///
 /// # Errors
-/// `ESRCH` if the thread is gone, `ENOSYS` on other processors.
+/// `ESRCH` if the thread is gone, `ENOSYS` if the processor is not x86-64.
 pub(crate) fn clear(tid: Pid) -> nix::Result<()> {
     processor::clear(tid)
 }

@@ -123,7 +123,8 @@ impl Wrapper {
 
 impl Triager {
     /// Returns the target's program as a wrapper, as the last traced run has shown it; `None` if
-    /// the first process of that run executed no program but the target's.
+    /// the first process of that run executed no program but the target's, if the end of the
+    /// process was not seen, or if no run was traced.
     pub fn wrapper(&self) -> Option<&Wrapper> {
         self.wrapper.as_ref()
     }

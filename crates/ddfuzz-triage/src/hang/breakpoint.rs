@@ -33,8 +33,8 @@ mod processor {
     /// the program counter is when a thread has stopped at it.
     pub const BREAKPOINT: (&[u8], u64) = (&[0x00, 0x00, 0x20, 0xd4], 0);
     /// Distance in bytes from the stack slot with a call's return address up to the stack pointer
-    /// that the caller has after the call. It has no effect: on AArch64, no watchpoint can be set
-    /// on the slot.
+    /// that the caller has after the call. The value has no effect: on AArch64, no watchpoint can
+    /// be set on the slot.
     pub const SLOT: u64 = 8;
 
     pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
