@@ -26,8 +26,8 @@ const MOST_HEADS: usize = 16;
 
 /// A block of OpenPGP in ASCII armor whose checksum is right. Ranges are offsets in the text.
 struct Block {
-    /// Range of all lines of the block, from the line `-----BEGIN PGP …` to the line `-----END PGP
-    /// …` or, if the latter does not follow, to the line of the checksum.
+    /// Range of all lines of the block, from the one that begins with [`BEGIN`] to the one that
+    /// begins with [`END`] or, if the latter does not follow, to the line of the checksum.
     lines: Range<usize>,
     /// Range of the content in Base64, without the newline before the line of the checksum.
     body: Range<usize>,

@@ -109,8 +109,8 @@ fn for_each_digits<'a>(
 }
 
 /// Calls `each` with the kind and the range of each digest in Base64 that begins in the range
-/// `within` of a text. A digest is a run of Base64 characters with padding that has one of the
-/// sizes in [`BASE64_WIDTHS`], and with no other character of Base64 before or behind it.
+/// `within` of a text. A digest is a run of Base64 characters, as long as possible, with the
+/// padding behind it, that has one of the sizes in [`BASE64_WIDTHS`].
 fn for_each_base64<'a>(
     text: &'a [u8],
     within: Range<usize>,
