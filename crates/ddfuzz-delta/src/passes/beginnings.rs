@@ -37,11 +37,11 @@ pub(super) fn beginnings(text: &[u8]) -> Vec<Protocol> {
     protocols.collect()
 }
 
-/// Guesses that the bytes of `text` that the field `length` counts consist of records, each of
-/// which begins with the same two to four bytes as the first. Returns the guesses: the text can
-/// lose each record, and `length` then becomes smaller. Records that have more bytes in common come
-/// first; empty if fewer than four records begin alike, or if they have less than eight bytes on
-/// average.
+/// Guesses that the bytes of `text` that the length field `length` counts consist of records which
+/// all begin with the same four, three or two bytes. Returns a format for each of these numbers of
+/// bytes, in this order: its pieces are the records, and its field `length` is corrected when
+/// records are deleted. A format is left out if fewer than four records begin alike, or if the
+/// records have less than eight bytes on average.
 pub(super) fn beginnings_in(text: &[u8], length: &Field) -> Vec<Protocol> {
     let block = &text[length.scope.clone()];
     let likely = LEAST..=block.len() / LEAST_SIZE;

@@ -96,10 +96,10 @@ pub(super) async fn unchecked_records(work: &mut CurrentBest, most_needed: usize
     reduce_readings(work, readings, most_needed).await
 }
 
-/// Deletes whole blocks in the middle of a binary text, each counted by a length near its front
-/// that becomes 0, as long as one can be deleted; then records and bytes of a block that is needed,
-/// until `most_needed` successive bytes turn out to be needed. Returns whether the text became
-/// shorter.
+/// Deletes blocks in the middle of a binary text (see [`blocks`]), whose length fields then become
+/// 0, as long as a whole block can be deleted. Then deletes records and bytes inside of the first
+/// remaining block for which a test confirms a guess of its format, until `most_needed` successive
+/// bytes turn out to be needed. Returns whether the text became shorter.
 pub(super) async fn delete_blocks(work: &mut CurrentBest, most_needed: usize) -> bool {
     let before = work.reductions();
     let protocol = |field: &Field, pieces| Protocol {
