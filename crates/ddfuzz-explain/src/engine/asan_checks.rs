@@ -16,9 +16,11 @@ use super::asan::SHADOW;
 
 /// Beginning of the names of the runtime's functions that report a bad access.
 const REPORT: &str = "__asan_report_";
-/// Beginning of the names of the functions that report a failed check of UndefinedBehaviorSanitizer.
+/// Beginning of the names of the runtime's functions that report a failed check of
+/// UndefinedBehaviorSanitizer.
 const CHECK: &str = "__ubsan_handle_";
-/// Largest number of instructions before the jump of a check that prepare its condition.
+/// Largest number of instructions directly before the conditional jump of a check that are taken
+/// for a part of the check, as they prepare its condition.
 const PREPARING: usize = 6;
 /// Largest number of instructions of a check before it reads the shadow memory.
 const BEFORE: usize = 6;
@@ -28,20 +30,23 @@ const BEHIND: usize = 14;
 /// Sizes in bytes of entries of the tables by which a program calls libraries.
 const ENTRIES: [u64; 2] = [16, 8];
 
-/// The code of a program that was compiled with a sanitizer. Addresses are those in its file.
+/// The code of a program that was compiled with a sanitizer, in which the instructions that the
+/// compiler has added are recognized. All addresses are those in the program's file.
 #[derive(Default)]
 pub(crate) struct Instrumented {
     /// The code: address and bytes of each section.
     sections: Vec<(u64, Vec<u8>)>,
-    /// Addresses by which functions are called that report a failed check.
+    /// Addresses that the program calls to report a failed check: those of the reporting functions,
+    /// and of their entries in the procedure linkage table.
     reports: HashSet<u64>,
     /// Addresses of the added instructions of each range of code that was looked at.
     known: RefCell<HashMap<u64, Rc<HashSet<u64>>>>,
 }
 
 impl Instrumented {
-    /// Reads the code of an ELF file; none if it cannot be read, or has no checks of a sanitizer
-    /// (`has_checks`).
+    /// Reads the code of the ELF file `image` and the addresses of its reporting functions. Both
+    /// are empty if the file cannot be read, or if `has_checks` is false, as in a program without a
+    /// sanitizer.
     pub fn of(image: &[u8], has_checks: bool) -> Instrumented {
         let file = object::File::parse(image).ok();
         let Some(file) = file.filter(|_| has_checks) else {
@@ -110,8 +115,8 @@ fn reports(name: &str) -> bool {
     name.starts_with(REPORT) || name.starts_with(CHECK)
 }
 
-/// Returns whether a program, given as its ELF file, is compiled with AddressSanitizer, and whether it
-/// has checks of a sanitizer: of that, or of UndefinedBehaviorSanitizer.
+/// Returns two facts about the program with the ELF file `image`: whether it is compiled with
+/// AddressSanitizer, and whether it has checks of AddressSanitizer or UndefinedBehaviorSanitizer.
 pub(super) fn of_sanitizers(image: &[u8]) -> [bool; 2] {
     let has_asan = super::asan::is_in(image);
     let file = object::File::parse(image);
@@ -150,8 +155,8 @@ fn stores_shadow(it: &Instruction) -> bool {
     it.mnemonic() == Mnemonic::Mov && it.op0_kind() == OpKind::Memory
 }
 
-/// Returns true if an instruction only prepares a condition: it compares, or combines truth values in
-/// registers.
+/// Returns true if the instruction `it` only prepares a condition for a later jump: it compares
+/// numbers, or it sets or combines truth values in registers.
 fn prepares(it: &Instruction) -> bool {
     let is_register = it.op0_kind() == OpKind::Register;
     match it.mnemonic() {
