@@ -86,8 +86,8 @@ impl Instrumented {
         }
     }
 
-    /// Returns true if the instruction at `pc`, in the code `range` of a function, was added for
-    /// AddressSanitizer.
+    /// Returns true if the compiler has added the instruction at `pc` for a sanitizer. `range` is
+    /// the part of the code of its function that contains the instruction.
     pub fn is_added(&self, pc: u64, range: &Range<u64>) -> bool {
         let known = self.known.borrow().get(&range.start).cloned();
         let known = known.unwrap_or_else(|| {
@@ -201,7 +201,7 @@ impl Listing<'_> {
         [next, target.copied()].map(|it| self.path(it))
     }
 
-    /// Returns true if a path ends with a call that reports a bad access.
+    /// Returns true if a path ends with a call that reports a failed check of a sanitizer.
     fn is_reporting(&self, path: &[usize], reports: &impl Fn(u64) -> bool) -> bool {
         let last = path.last().map(|it| &self.all[*it]);
         last.is_some_and(|it| {
@@ -210,9 +210,9 @@ impl Listing<'_> {
     }
 }
 
-/// Returns the addresses of the instructions of a function's code that were added for
-/// AddressSanitizer, with the calls that report a bad access. `reports` tells whether the function at an
-/// address reports a bad access.
+/// Returns the addresses of the instructions of a function's code that were added for a sanitizer,
+/// with the calls that report a failed check. `reports` tells whether the function at an address
+/// reports one.
 fn added(all: &[Instruction], reports: impl Fn(u64) -> bool) -> HashSet<u64> {
     let at = all.iter().enumerate().map(|(index, it)| (it.ip(), index));
     let listing = Listing {
