@@ -1,4 +1,5 @@
-//! The sentences about a sanitizer's report, and about heap blocks that are freed or moved too early. Pure.
+//! The sentences about a sanitizer's report, and about heap blocks that are freed or moved too
+//! early. Pure.
 
 use crate::failure::CHECKED_CLASS;
 use crate::named_places::{calls, function_at};

@@ -208,9 +208,8 @@ struct Chooser<'a> {
     slowdown: u32,
     /// CPU time of the first run of each input, by its number.
     times: Vec<Duration>,
-    /// The set cover that was found last, and the limits on memory and work of the search that
-    /// found it; `None` if no search was made yet, or if features or times of inputs have changed
-    /// since.
+    /// The set cover that was found last, with the limits on memory and work of the search that
+    /// found it. `None` if there is none yet, or if features or times of inputs have changed since.
     last: Option<(Effort, Cover)>,
 }
 

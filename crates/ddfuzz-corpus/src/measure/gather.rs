@@ -154,7 +154,7 @@ impl Gathered {
 /// new records to `journal`, and returns where they are, and which contents could not be read.
 /// `numbers` has the numbers of all contents, sorted by size and hash. Contents are divided among
 /// processes in this order, so that their features do not depend on the order of files in a
-/// directory. `progress` is called again and again while the runs are made.
+/// directory. `progress` is called ten times a second.
 fn run_unknown(
     settings: &MeasureSettings<'_>,
     index: &ContentIndex,

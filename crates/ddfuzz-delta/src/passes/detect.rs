@@ -172,10 +172,10 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     frames
 }
 
-/// Finds binary formats in which the bytes that the length field `around` counts begin with a
-/// record that fills them: a second length field near their front counts all of them, or all but a
-/// few. Returns formats with both length fields, and with pairs of bytes as the pieces that can be
-/// deleted, since many formats pad their records to an even size. `text` is the whole text.
+/// Finds binary formats in which one record fills the bytes of `text` that the length field
+/// `around` counts: a second length field near the front of these bytes states their size, as
+/// [`frames`] describes. Each format has both length fields, and its pieces, which can be deleted,
+/// are pairs of bytes, since many formats pad their records to an even size.
 pub(super) fn frames_in(text: &[u8], around: &Field) -> Vec<Protocol> {
     let start = around.scope.start;
     let mut found = frames(&text[around.scope.clone()], SCOPE);

@@ -1,6 +1,7 @@
-//! The instructions that the compiler has added to a program for a sanitizer: for AddressSanitizer a
-//! check of the shadow memory before each access, for UndefinedBehaviorSanitizer checks of numbers and
-//! pointers. They call the runtime where the check fails, and are not the program's own. Pure.
+//! The instructions that the compiler has added to a program for a sanitizer: for AddressSanitizer
+//! a check of the shadow memory before each access, for UndefinedBehaviorSanitizer checks of
+//! numbers and pointers. They call the runtime where the check fails, and are not the program's
+//! own. Pure.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};

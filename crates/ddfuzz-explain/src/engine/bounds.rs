@@ -1,6 +1,6 @@
 //! Finds a write of the failing run that begins in one variable and reaches into another, and that
-//! makes the run fail: an array that is overrun, or an index that is too large. What it has accessed
-//! is collected here for reads as well.
+//! makes the run fail: an array that is overrun, or an index that is too large. What it has
+//! accessed is collected here for reads as well.
 
 use std::collections::HashSet;
 use std::ops::Range;

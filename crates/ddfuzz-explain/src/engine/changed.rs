@@ -38,9 +38,9 @@ pub(crate) struct ChangedRun {
 
 impl Engine {
     /// Makes the failing run again up to the recorded instruction with the index `at`, applies
-    /// `change` there (the instruction is skipped, or its condition decided the other way), and lets
-    /// the run go on within `limit`. Returns how it ends, and how often it comes to the failing
-    /// statement, whose address is `failing`; `None` if it does not reach that instruction.
+    /// `change` there (the instruction is skipped, or its condition decided the other way), and
+    /// lets the run go on within `limit`. Returns how it ends, and how often it comes to the
+    /// failing statement, whose address is `failing`; `None` if it does not reach that instruction.
     ///
     /// # Errors
     /// When the run cannot be made.

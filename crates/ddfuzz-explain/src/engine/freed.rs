@@ -37,7 +37,8 @@ pub struct Lost {
     /// for the run not to fail; 0 if no such number is known, as the run fails in another way
     /// without this call.
     pub together: usize,
-    /// Whether the call is one of `realloc`.
+    /// Whether the call is one of `realloc`; if false, it is one of `free` or of a function in its
+    /// place.
     pub is_move: bool,
 }
 
@@ -55,7 +56,7 @@ struct Skipped {
     from: Vec<u64>,
 }
 
-/// Addresses in the process of the functions that free heap blocks.
+/// The functions of a process that free heap blocks, by their addresses in the process.
 struct Frees {
     all: Vec<u64>,
     /// Address of `realloc`, which is also in `all`; `None` where its calls are not watched, as in

@@ -28,8 +28,8 @@ const PART: [u8; 3] = [0xf7, 0xfc, 0xac];
 /// mapping.
 const BEFORE_SHADOW: u64 = 1 << 16;
 /// Minimum number of bytes from the beginning of AddressSanitizer's shadow memory to the end of its
-/// mapping. The first part of the shadow memory, which describes all addresses below it, has this
-/// size.
+/// mapping. The first part of the shadow memory, which describes all addresses below the shadow
+/// memory, has at least this size.
 const LOW_SHADOW: u64 = 0x0fff_0000;
 /// Largest number of addresses at which the next chunk is searched for after one whose size field
 /// was overwritten.

@@ -17,8 +17,8 @@ pub struct Executed {
     pub instruction: Instruction,
     /// Values of the registers before the instruction, by their DWARF numbers.
     pub registers: [u64; REGISTERS],
-    /// The function of a library that the instruction calls, which was executed as a whole; `None` where
-    /// it calls none.
+    /// The function of a library that the instruction calls, which was executed as a whole; `None`
+    /// where it calls none.
     pub library: Option<LibraryCall>,
     /// Number of parameters that the called library's function declares; 0 where that is not known.
     pub parameters: usize,

@@ -89,10 +89,10 @@ const HARMLESS: [&str; 42] = [
     "write",
 ];
 
-/// The arguments that a library's function reads as texts, each up to its terminating zero.
+/// Which arguments a library's function reads as texts, each up to its terminating zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Texts {
-    /// The arguments whose bits are set, the first one in the lowest bit.
+    /// The arguments whose bits are set in this number: the first argument has the lowest bit.
     Of(u8),
     /// The arguments that a format string prints by `%s`. The format string is the argument with
     /// this number, from 0.
@@ -169,8 +169,8 @@ pub(super) fn frees(name: &str) -> bool {
     )
 }
 
-/// Beginning of the names of the functions that report a failed check of UndefinedBehaviorSanitizer,
-/// without the first underscores.
+/// Beginning of the names of the runtime's functions that report a failed check of
+/// UndefinedBehaviorSanitizer, without the underscores in front.
 const CHECKS: &str = "ubsan_handle_";
 
 /// Returns the number of checked values among the arguments of a function that reports a failed
@@ -259,7 +259,7 @@ impl LibraryCall {
     }
 }
 
-/// A function of a library that a program calls.
+/// A function that a program calls in a library, with what is known of the function.
 #[derive(Clone, Copy)]
 pub struct Imported {
     /// What the function does to memory.

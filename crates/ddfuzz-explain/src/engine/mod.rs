@@ -307,8 +307,8 @@ impl Drop for Engine {
     }
 }
 
-/// Prepares the passing and the failing run of a program, whose targets and inputs are given in this
-/// order, so that both write to `output`.
+/// Prepares the passing and the failing run of a program, whose targets and inputs are given in
+/// this order, so that both write to `output`.
 fn sides(
     targets: [&Target; 2],
     [passing, failing]: [Vec<u8>; 2],
@@ -437,8 +437,8 @@ impl Engine {
         Some(self.info.place(code).map_or(name, |place| place.function))
     }
 
-    /// Returns function, source file and line of the calls of inlined functions that lead to an address
-    /// in the process, innermost first.
+    /// Returns function, source file and line of the calls of inlined functions that lead to an
+    /// address in the process, innermost first.
     pub(crate) fn calls_inlined_at(&self, pc: u64) -> Vec<Place<'_>> {
         self.info.calls_inlined_at(pc.wrapping_sub(self.bias))
     }

@@ -12,22 +12,23 @@ use super::mutants::{Mutant, MutantKind, Patch, sign_extended};
 /// Maximum number of bytes of code that are read to describe a mutant: the changed instruction and
 /// the next one, which may be the conditional jump that uses its result.
 const CODE: usize = 32;
-/// Names of the arguments of a call, by their numbers from 0.
+/// Words for the arguments of a call, by their numbers from 0.
 const ARGUMENTS: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
 
 /// The changed instruction of a mutant, with what is needed to describe the change in words.
 struct Change<'a> {
-    /// The instruction in the program.
+    /// The instruction in the program, before the change.
     was: Instruction,
-    /// The instruction in the mutant.
+    /// The instruction in the mutant, in place of `was`.
     is: Instruction,
-    /// The instruction after the changed one.
+    /// The instruction after the changed one in the program.
     next: Instruction,
     /// Text of the changed source line; empty where it is unknown.
     source: &'a str,
 }
 
-/// Returns the first `N` instructions of `code`, which begins at the address `start`.
+/// Returns the first `N` instructions of the machine code `code`, which begins at the address
+/// `start`; invalid ones where `code` ends before.
 fn decoded<const N: usize>(code: &[u8], start: u64) -> [Instruction; N] {
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     std::array::from_fn(|_| decoder.decode())
@@ -88,7 +89,7 @@ fn is_quoted(source: &str, value: i64) -> bool {
 }
 
 impl Change<'_> {
-    /// Returns true if the source line has the number `value`.
+    /// Returns true if the source line has the number `value`, as [`has_number`] recognizes it.
     fn has(&self, value: i64) -> bool {
         has_number(self.source, value)
     }
@@ -121,9 +122,9 @@ impl Change<'_> {
         }
     }
 
-    /// Returns in words that the mutant adds the number `is` instead of `was`; negative numbers are
-    /// described as subtracted. `None` if the source line does not have `was` (without its sign),
-    /// except for 1 and -1 in a line with `++` or `--`.
+    /// Returns in words that the mutant adds the number `is` instead of `was`; they are described
+    /// as subtracted if `was` is negative and `is` is not positive. `None` if the source line does
+    /// not have `was` (without its sign), except for 1 and -1 in a line with `++` or `--`.
     fn sum(&self, was: i64, is: i64) -> Option<String> {
         let is_step = was.abs() == 1 && (self.source.contains("++") || self.source.contains("--"));
         if !is_step && !self.has(was.checked_abs()?) {

@@ -49,8 +49,8 @@ pub struct Origin {
     /// Addresses in the program's code: of the instruction that wrote or computed the value, then
     /// of the calls that led to this instruction, innermost first.
     pub written: Vec<u64>,
-    /// The last point of the failing run before the value was written or computed; `None` where that is not
-    /// known.
+    /// The last point of the failing run before the value was written or computed; `None` where
+    /// that is not known.
     pub point: Option<Point>,
     /// The memory from which the value was read, if nothing has set it. The field `written` then
     /// has the calls that led to the allocation of its heap block, or to the function whose local

@@ -17,7 +17,7 @@ use super::{Ending, Engine, EngineError, Point, Side, Trace, if_supported};
 use crate::crossing::Crossing;
 use crate::graph::Graph;
 
-/// Largest number of times that a run is stopped at one instruction. After that, it goes on
+/// Largest number of times that a run is stopped at one instruction. After that, the run goes on
 /// unchanged.
 const MOST_STOPS: usize = 5_000;
 /// Factor of the time limit of a run that is stopped at each execution of one instruction, compared

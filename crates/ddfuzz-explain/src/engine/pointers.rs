@@ -164,7 +164,7 @@ struct Following<'a> {
     /// Pointers in memory, by the address at which each is stored, with their values.
     memory: HashMap<u64, (Pointer, u64)>,
     found: Vec<Written>,
-    /// Number of groups of reads in `found`.
+    /// Number of groups in `found` that are reads.
     reads: usize,
     /// Index in `found` of the last group of writes for each instruction, stack pointer, and base
     /// and array of the pointer.

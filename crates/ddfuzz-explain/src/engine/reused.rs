@@ -22,7 +22,7 @@ const LEAST: usize = 2;
 /// A field of a record that still has its value from an earlier use of the record, for which the
 /// memory was used before.
 pub(crate) struct Reused {
-    /// Name of the field, as C would write it.
+    /// Name of the field, as C would write it, such as `cell->next`.
     pub name: String,
     /// Addresses of the statement that was the last to set one of the other fields for the new use,
     /// and of the calls that led to this statement, innermost first.
@@ -33,8 +33,8 @@ pub(crate) struct Reused {
 /// the examined field. If the examined field is written in between, the writes before and after
 /// that are two sets.
 struct Set {
-    /// Addresses of the statement that made the last of the writes, and of the calls that led to
-    /// it, innermost first.
+    /// Addresses of the statement that made the last write of the set, and of the calls that led to
+    /// this statement, innermost first.
     calls: Vec<u64>,
     /// The watched fields that the call has set, as bits in the order of the watchpoints. The
     /// lowest bit is for the examined field, and always 0.

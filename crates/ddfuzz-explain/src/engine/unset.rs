@@ -49,7 +49,7 @@ pub struct Unset {
 
 /// A variable that the failing run reads before anything sets it.
 pub(crate) struct UnsetVariable {
-    /// Name of the variable, as C would write it.
+    /// Name of the variable, as C would write it, such as `cell->next`.
     pub name: String,
     /// Whether the variable is a local one, or a part of one; false for memory in a heap block.
     pub is_local: bool,
