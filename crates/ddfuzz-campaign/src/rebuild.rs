@@ -245,9 +245,10 @@ pub struct BuildCheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Records the status of a checked `group` in the record of a `build`. If the group fails as
-/// before, also records the entry whose input has failed, and the major key and the location of its
-/// crash where they are not those of the group.
+/// Records in `build`, the record of a build of the program, the status that the check of `group`
+/// has found. If the group still fails as before, also records the entry whose input has failed
+/// and, where they differ from those of the group, the major key and the location of the crash that
+/// this input causes now.
 fn add_checked(build: &mut Build, group: CheckedGroup) {
     if let Some(of_kind) = build.failing.get_mut(&group.kind) {
         of_kind.remove(&group.major);

@@ -55,20 +55,21 @@ struct PendingDirectory {
     in_instance: bool,
 }
 
-/// Maximum number of entries of a directory that are held in memory (some 100 bytes each). A
-/// directory with more is read a second time.
+/// Maximum number of entries of a directory that a listing holds in memory (some 100 bytes each). A
+/// directory with more entries is read a second time.
 const MOST_HELD: usize = 1 << 16;
 
-/// The entries of a directory that are still to be listed.
+/// The entries of one directory that a listing has not visited yet.
 enum Entries {
-    /// All that are left, in memory.
+    /// The entries were read before, and are held in memory.
     Held(std::vec::IntoIter<DirEntry>),
-    /// Those that the system has still to return.
+    /// The entries are read one by one from the open directory.
     Read(ReadDir),
 }
 
 impl Entries {
-    /// Returns the next entry, or why the directory cannot be read any further; `None` at its end.
+    /// Returns the next entry of the directory, or an error if the directory cannot be read any
+    /// further; `None` after the last entry.
     fn next(&mut self) -> Option<io::Result<DirEntry>> {
         match self {
             Entries::Held(entries) => entries.next().map(Ok),
@@ -360,8 +361,9 @@ impl Marks {
         Ok(marks)
     }
 
-    /// Reads the names in a directory as [`Marks::of`] does, and also returns its entries: in
-    /// memory, if they are at most `most`; else the directory is opened again, to be read a second
+    /// Reads all entries of `directory`. Returns which of the names that identify a layout are
+    /// among them, and an iterator over the entries. At most `most` entries are kept in memory for
+    /// it; if there are more, the directory is opened again, and the iterator reads it a second
     /// time.
     fn and_entries(directory: &Path, most: usize) -> io::Result<(Marks, Entries)> {
         let (mut marks, mut held) = (Marks::default(), Vec::new());

@@ -194,8 +194,10 @@ pub fn is_script(program: &Path) -> bool {
     first_line(program).is_some()
 }
 
-/// Checks whether the interpreter of the script at `program`, which env(1) may find in the PATH of
-/// this process, is a script itself, such as the shims of version managers.
+/// Checks whether the interpreter that the `#!` line of the script at `program` names is a script
+/// itself, such as a shim of a version manager. Where the line names env(1), the interpreter is the
+/// program that env(1) finds in the PATH of this process. False if `program` is not a script, or if
+/// the interpreter is not found.
 pub fn is_interpreted_by_script(program: &Path) -> bool {
     let Some((interpreter, argument)) = first_line(program) else {
         return false;

@@ -1,4 +1,5 @@
-//! The sentences about a sanitizer's report, and about heap blocks that are freed or moved too early. Pure.
+//! The sentences about a sanitizer's report, and about heap blocks that are freed or moved too
+//! early. Pure.
 
 use crate::failure::CHECKED_CLASS;
 use crate::named_places::{calls, function_at};
@@ -6,8 +7,9 @@ use crate::report::{AccessRecord, Explanation, FrameRecord};
 use crate::story::{base, plain};
 use ddfuzz_triage::short_function;
 
-/// Writes a sentence about the bad access that AddressSanitizer reports or, where it reports none, the
-/// check of UndefinedBehaviorSanitizer that has failed; `None` where neither is known.
+/// Writes a sentence about the bad access that AddressSanitizer reports in the failing run or, if
+/// it reports none, about the check of UndefinedBehaviorSanitizer that has failed. `None` if there
+/// is neither, or if the place of the access is not known.
 pub(crate) fn access(it: &Explanation) -> Option<String> {
     let Some(found) = it.access.as_ref() else {
         return check(it);
@@ -39,8 +41,8 @@ pub(crate) fn access(it: &Explanation) -> Option<String> {
     Some(format!("{place} {what}{allocated}{index}."))
 }
 
-/// Writes a sentence about the check of UndefinedBehaviorSanitizer that has failed; `None` where none
-/// has.
+/// Writes a sentence about the check of UndefinedBehaviorSanitizer by which the failing run has
+/// failed; `None` if it has failed in another way, or if the place or message is not known.
 fn check(it: &Explanation) -> Option<String> {
     let class = it.crash.class.as_ref();
     class.filter(|it| it.starts_with(CHECKED_CLASS))?;
@@ -112,8 +114,9 @@ fn beside(it: &AccessRecord) -> String {
     }
 }
 
-/// Says in a sentence that the run does not fail if a certain call of `realloc` leaves its heap
-/// block where it is; `None` if no such call is known.
+/// Writes a sentence about the call of `realloc` that moves a heap block although its old address
+/// is still used: how the run ends if the old block stays. `None` if the explanation has no such
+/// call.
 pub(crate) fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         if it.access.is_some() {
@@ -128,8 +131,8 @@ pub(crate) fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Writes a sentence about the call of `free` without which the run does not fail; `None` if no
-/// such call is known.
+/// Writes a sentence about the call of `free` that frees a heap block too early: how the run ends
+/// if this call does nothing. `None` if the explanation has no such call.
 pub(crate) fn freed_early(it: &Explanation) -> Option<String> {
     (!it.freed_early.is_empty()).then(|| {
         if it.access.is_some() {
@@ -149,9 +152,10 @@ pub(crate) fn freed_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Writes a sentence about a call that freed or moved the heap block of the access that
-/// AddressSanitizer reports: how the run ends without the call. The sentence begins with
-/// `beginning` and the places `place` of the call.
+/// Writes a sentence about the call that freed or moved a heap block, in a run in which
+/// AddressSanitizer reports a later access to this block: how the run ends if the block stays. The
+/// sentence begins with `beginning`, followed by `place`: the place of the call, and those of its
+/// callers.
 fn reported_free(it: &Explanation, beginning: &str, place: &[FrameRecord]) -> String {
     let ends = match it.freed_together {
         0 => "this access is not reported, and the run fails in another way".to_owned(),
@@ -166,8 +170,8 @@ fn reported_free(it: &Explanation, beginning: &str, place: &[FrameRecord]) -> St
     format!("{beginning} {}{comma} {ends}.", calls(place))
 }
 
-/// Writes a sentence about a use of a heap block after it was freed or moved; empty if no use is
-/// seen.
+/// Writes a sentence about the first use of a heap block after it was freed or moved too early,
+/// with a space before it; an empty text if no such use is known.
 fn used_late(it: &Explanation) -> String {
     match it.used_late.is_empty() {
         true => String::new(),

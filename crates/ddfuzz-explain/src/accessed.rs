@@ -119,11 +119,12 @@ fn at(graph: &Graph, place: Place) -> Option<Target> {
     }
 }
 
-/// Largest number of variables whose values are told of one statement.
+/// Largest number of variables whose values are shown for one statement.
 const VALUES: usize = 2;
 
-/// Returns the integer variables of the innermost frame of the state `graph` that the source text
-/// `text` names, in this order, each with its value: `n is 30`; at most [`VALUES`].
+/// Returns the values of those integer variables of the innermost frame in the state `graph` whose
+/// names are in the source text `text`: one text for each, such as `n is 30`, in the order of the
+/// names in `text`, at most [`VALUES`].
 pub(crate) fn integers_in(graph: &Graph, types: &Types, text: &str) -> Vec<String> {
     let local = |object: &crate::graph::Object| match object.origin {
         Origin::Local { frame, .. } => Some(frame),

@@ -103,8 +103,9 @@ fn calls_of(it: &MutantRecord) -> Vec<FrameRecord> {
     [std::slice::from_ref(&it.place), &it.calls].concat()
 }
 
-/// Returns what a report says of the condition `it`, which `why` describes: with the values of its
-/// variables when the changed run decided it otherwise.
+/// Returns the text that a report shows for the condition `it`: `why`, with the values of variables
+/// (`when n is 30`) inserted after `decided otherwise`. They are the values that the variables of
+/// the condition had at the decision. Returns `why` unchanged if no values are known.
 fn why_critical(it: &CriticalRecord, why: &str) -> String {
     match it.values.is_empty() {
         true => why.to_owned(),

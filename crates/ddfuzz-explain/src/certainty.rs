@@ -53,8 +53,8 @@ pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
     }]
 }
 
-/// Returns the last sentences of an explanation with a chain: what is not known, and what the shown cause
-/// is, as far as it was tested.
+/// Returns the last sentences of an explanation that has a chain of causes: what remains unknown,
+/// and what tests have shown about the cause.
 pub(crate) fn unknown(it: &Explanation) -> String {
     let is_of = |confidence| it.chain.iter().any(|link| link.confidence == confidence);
     let cause = if is_of(Confidence::Confirmed) {

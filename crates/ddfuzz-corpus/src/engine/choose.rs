@@ -208,8 +208,8 @@ struct Chooser<'a> {
     slowdown: u32,
     /// CPU time of the first run of each input, by its number.
     times: Vec<Duration>,
-    /// The set cover that was found last, and the limits of its search; `None` if features or times
-    /// have changed since.
+    /// The set cover that was found last, with the limits on memory and work of the search that
+    /// found it. `None` if there is none yet, or if features or times of inputs have changed since.
     last: Option<(Effort, Cover)>,
 }
 

@@ -149,10 +149,12 @@ impl Gathered {
     }
 }
 
-/// Runs the contents that have no record in the journal, and those that share a process with one of
-/// them; appends their records to `journal`, and returns where these are. Contents are divided
-/// among processes in the order of `numbers`, that of size and hash, so that their features do not
-/// depend on the order of files in a directory. `progress` is called ten times a second.
+/// Runs the target on the contents that have no record in the journal. If runs share processes,
+/// other contents are run as well in the processes of these, but not recorded again. Appends the
+/// new records to `journal`, and returns where they are, and which contents could not be read.
+/// `numbers` has the numbers of all contents, sorted by size and hash. Contents are divided among
+/// processes in this order, so that their features do not depend on the order of files in a
+/// directory. `progress` is called ten times a second.
 fn run_unknown(
     settings: &MeasureSettings<'_>,
     index: &ContentIndex,
@@ -317,12 +319,13 @@ pub enum NotRead {
 #[derive(Default)]
 struct LastDirectory {
     path: PathBuf,
-    /// `None` if the directory could not be opened.
+    /// The open directory; `None` if no file was read yet, or if the directory could not be opened.
     opened: Option<File>,
 }
 
 impl LastDirectory {
-    /// Reads a file as [`read()`] does.
+    /// Reads the file at `path` as [`read()`] does, but opens it by its name in the open directory.
+    /// Opens its directory first if that is not the one of the last file.
     fn read(&mut self, path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
             return read(path, limit, bytes);
@@ -351,7 +354,8 @@ pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead>
     read_opened(|| regular::open(path), limit, bytes)
 }
 
-/// Reads a file, which `open` opens, as [`read()`] does.
+/// Replaces `bytes` by the content of the file that `open` opens, with the same limit, repetitions
+/// and errors as [`read()`].
 fn read_opened(
     open: impl Fn() -> Result<(File, Metadata), Unread>,
     limit: u64,

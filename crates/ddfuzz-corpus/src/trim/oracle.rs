@@ -185,14 +185,14 @@ enum Prefilter {
     Unusable,
 }
 
-/// What a run of the quick executor shows of a candidate.
+/// What a run of a candidate by the quick executor says about the outcome of the candidate.
 enum Verdict {
-    /// The run decides the candidate, and this is the answer.
+    /// The run decides the outcome, which is given here.
     Decided(Answer),
-    /// A run in a fresh process must decide.
+    /// The run does not decide the outcome: a run in a fresh process must.
     Undecided,
-    /// The run did not end with the required exit status, or reported no coverage: how it ended
-    /// decides.
+    /// The run did not end with the required exit status, or reported no coverage: the outcome
+    /// depends on how the run ended.
     EndedOtherwise,
 }
 
@@ -421,8 +421,8 @@ impl CoverageOracle {
         self.quick_answer(candidate, &run, verdict)
     }
 
-    /// Returns the outcome of `candidate` if its `run` by the quick executor, of which the prefilter
-    /// says `verdict`, decides it; else `None`.
+    /// Returns the outcome of `candidate`, given its run `run` by the quick executor and what this
+    /// run says (`verdict`); `None` if the run does not decide.
     fn quick_answer(
         &mut self,
         candidate: &[u8],
@@ -485,8 +485,8 @@ impl Prefilter {
         }
     }
 
-    /// Judges a run of the quick executor by the condition `held`, given the hit counters of the run
-    /// (`None` if it reported none).
+    /// Returns what `run`, a run of a candidate by the quick executor with the hit counters
+    /// `counters` (`None` if it reported none), says about the outcome under the condition `held`.
     fn judge(&self, held: &TrimCondition, run: &Run, counters: Option<&[u8]>) -> Verdict {
         let counters = counters.filter(|_| run.ended == Ended::Exit(held.exit));
         match (self, counters) {
@@ -532,8 +532,9 @@ impl Oracle for CoverageOracle {
         })
     }
 
-    /// Runs the candidates by one request of the quick executor; those that it does not reject are
-    /// then run in a fresh process, one after another.
+    /// Runs several candidates by one request to the quick executor, if its runs share a process,
+    /// and those whose outcome is then undecided also in a fresh process; else asks for the first
+    /// candidate only. Returns the outcomes up to the first that is not PASS.
     fn ask_several(&mut self, candidates: &[(&[u8], Kind)]) -> Result<Vec<Answer>, OracleError> {
         let begin = Instant::now();
         let (Prefilter::Coarse(_), true) = (&self.prefilter, candidates.len() > 1) else {

@@ -37,11 +37,11 @@ pub(super) fn beginnings(text: &[u8]) -> Vec<Protocol> {
     protocols.collect()
 }
 
-/// Guesses that the bytes of `text` that the field `length` counts consist of records, each of
-/// which begins with the same two to four bytes as the first. Returns the guesses: the text can
-/// lose each record, and `length` then becomes smaller. Records that have more bytes in common come
-/// first; empty if fewer than four records begin alike, or if they have less than eight bytes on
-/// average.
+/// Guesses that the bytes of `text` that the length field `length` counts consist of records which
+/// all begin with the same bytes: four, three or two. Returns for each of these numbers, in this
+/// order, a format whose pieces are the records, and whose field `length` is corrected when records
+/// are deleted. Leaves out formats with fewer than four records, or with less than eight bytes per
+/// record on average, and repetitions.
 pub(super) fn beginnings_in(text: &[u8], length: &Field) -> Vec<Protocol> {
     let block = &text[length.scope.clone()];
     let likely = LEAST..=block.len() / LEAST_SIZE;
@@ -65,8 +65,8 @@ pub(super) fn beginnings_in(text: &[u8], length: &Field) -> Vec<Protocol> {
     protocols.collect()
 }
 
-/// Returns the ascending offsets at which `bytes` stand in `text`; of occurrences that overlap only
-/// the first counts.
+/// Returns the ascending offsets at which `bytes` occurs in `text`; of occurrences that overlap
+/// only the first counts.
 fn places_of(bytes: &[u8], text: &[u8]) -> Vec<usize> {
     let mut places: Vec<usize> = Vec::new();
     for (at, window) in text.windows(bytes.len()).enumerate() {

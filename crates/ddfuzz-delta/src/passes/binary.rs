@@ -96,10 +96,10 @@ pub(super) async fn unchecked_records(work: &mut CurrentBest, most_needed: usize
     reduce_readings(work, readings, most_needed).await
 }
 
-/// Deletes whole blocks in the middle of a binary text, each counted by a length near its front
-/// that becomes 0, as long as one can be deleted; then records and bytes of a block that is needed,
-/// until `most_needed` successive bytes turn out to be needed. Returns whether the text became
-/// shorter.
+/// Deletes blocks in the middle of a binary text (see [`blocks`]), whose length fields then become
+/// 0, as long as a whole block can be deleted. Then deletes records and bytes inside of remaining
+/// blocks, as far as tests confirm guesses of their formats, until `most_needed` successive bytes
+/// turn out to be needed. Returns whether the text became shorter.
 pub(super) async fn delete_blocks(work: &mut CurrentBest, most_needed: usize) -> bool {
     let before = work.reductions();
     let protocol = |field: &Field, pieces| Protocol {
@@ -144,8 +144,8 @@ pub(super) async fn delete_blocks(work: &mut CurrentBest, most_needed: usize) ->
 }
 
 /// Tests guesses of how the text consists of records, until a test confirms one; then deletes
-/// records, and bytes inside of the remaining records, until `most_needed` successive bytes turn out
-/// to be needed. Returns whether a guess was confirmed.
+/// records, and bytes inside of the remaining records, until `most_needed` successive bytes turn
+/// out to be needed. Returns whether a guess was confirmed.
 async fn reduce_readings(
     work: &mut CurrentBest,
     readings: Vec<Protocol>,
@@ -219,8 +219,8 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
 
 /// Tests the guess `protocol`, by which certain pieces of the text (records or bytes) can be
 /// deleted: deletes the last piece or, if the text then does not fail, the first one or one in the
-/// middle instead. Returns true if one of these texts fails, which confirms the guess; false if none
-/// does.
+/// middle instead. Returns true if one of these texts fails, which confirms the guess; false if
+/// none does.
 async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     let Some(end) = protocol.len().checked_sub(1) else {

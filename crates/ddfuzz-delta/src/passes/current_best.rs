@@ -14,8 +14,9 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// whether it is a text.
 const SAMPLE: usize = 4096;
 
-/// Number of bytes at the beginning of the current best text that are the head of a file in a binary
-/// format, if more than a quarter of them are control characters: what follows may be a text.
+/// Number of bytes at the beginning of the current best text that decide whether it is taken for a
+/// file in a binary format: it is if more than a quarter of these bytes are control characters,
+/// even if a text follows.
 const HEAD: usize = 64;
 
 /// If a text is not UTF-8 (it is in Latin-1, or an edit has cut a character), it still counts as a
@@ -192,9 +193,10 @@ impl CurrentBest {
         (0..len).filter_map(|at| self.byte(at)).collect()
     }
 
-    /// Returns true if the beginning of the current best text looks like a text: at most 5 %
-    /// control characters, at most 25 % in its first [`HEAD`] bytes, and UTF-8 or hardly anything
-    /// but ASCII.
+    /// Returns true if the current best text looks like a text, judged by its first bytes
+    /// ([`sample`](CurrentBest::sample)): at most 5 % of them are control characters other than
+    /// white space, and they are UTF-8, or at most one in 16 is not ASCII. If `repeats_deletions`
+    /// is set, at most 25 % of the first [`HEAD`] bytes may be such control characters.
     pub fn is_text(&self) -> bool {
         let sample = self.sample();
         let is_control = |byte: &&u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();

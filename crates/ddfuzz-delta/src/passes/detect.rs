@@ -172,9 +172,10 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     frames
 }
 
-/// Finds binary formats in which a length inside of the bytes that `around`, a length, counts states
-/// the size of the rest of these bytes: a record that fills a block. Both lengths are fields of the
-/// format; its pieces are pairs of bytes, since many formats pad their records to an even size.
+/// Finds binary formats in which one record fills the bytes of `text` that the length field
+/// `around` counts: a second length field near the front of these bytes states their size, as
+/// [`frames`] describes. Each format has both length fields, and its pieces, which can be deleted,
+/// are pairs of bytes, since many formats pad their records to an even size.
 pub(super) fn frames_in(text: &[u8], around: &Field) -> Vec<Protocol> {
     let start = around.scope.start;
     let mut found = frames(&text[around.scope.clone()], SCOPE);
@@ -193,10 +194,11 @@ pub(super) fn frames_in(text: &[u8], around: &Field) -> Vec<Protocol> {
     found
 }
 
-/// Finds blocks in the middle of a binary text: bytes that a length field of two or four bytes near
-/// the front, or directly behind another block, counts, and behind which the text goes on. Returns
-/// the length fields of at most [`MOST_BLOCKS`] of them, wide ones first, then those of large
-/// blocks.
+/// Finds blocks in the middle of a binary text. A block is a range of at least 16 bytes that does
+/// not reach the end of the text, and that a length field of two or four bytes directly before it
+/// counts. The field is among the first [`FRONT`] bytes of the text, or directly after a block
+/// whose field is. Returns the length fields of at most [`MOST_BLOCKS`] blocks: fields of four
+/// bytes first, those of the same width in descending order of the size of their blocks.
 pub(super) fn blocks(text: &[u8]) -> Vec<Field> {
     let block = |form: Form, at: usize| {
         let number = usize::try_from(form.read(text, at)?).ok()?;

@@ -15,8 +15,8 @@ pub struct Line {
     pub file: usize,
     /// Number of the source line, from 1; 0 for code that belongs to no line.
     pub line: u64,
-    /// Column in the source line, 0 where it is unknown; `None` where rows of other lines or columns
-    /// come before this one at the same address.
+    /// Column in the source line; 0 where it is unknown. `None` if the line table has earlier rows
+    /// of other lines or columns at the same address.
     pub column: Option<u64>,
     /// Whether a statement begins at the row's first address, so that a debugger may stop there.
     pub is_statement: bool,
@@ -135,10 +135,11 @@ impl Lines {
         (address < row.end).then_some(row)
     }
 
-    /// Returns true if the code at `address`, an address in the file, only makes or removes the stack
-    /// frame of its function, whose code begins at `start`. In the line table such code belongs to
-    /// the line and column of the opening brace, as the function's first row does, and to no
-    /// statement. Where columns are unknown, only the first row is taken for such code.
+    /// Returns true if the code at `address`, an address in the file, only makes or removes the
+    /// stack frame of its function, whose code begins at `start`. Such code is recognized by its
+    /// row of the line table, which has the same line and column as the first row of the function:
+    /// those of the opening brace. Where columns are unknown, only the code of the first row itself
+    /// is recognized.
     pub fn is_of_frame(&self, start: u64, address: u64) -> bool {
         let place = |row: &Line| (row.file, row.line, row.column);
         let rows = self.at(start).zip(self.at(address));

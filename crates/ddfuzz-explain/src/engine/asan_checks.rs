@@ -1,6 +1,7 @@
-//! The instructions that the compiler has added to a program for a sanitizer: for AddressSanitizer a
-//! check of the shadow memory before each access, for UndefinedBehaviorSanitizer checks of numbers and
-//! pointers. They call the runtime where the check fails, and are not the program's own. Pure.
+//! The instructions that the compiler has added to a program for a sanitizer: for AddressSanitizer
+//! a check of the shadow memory before each access, for UndefinedBehaviorSanitizer checks of
+//! numbers and pointers. They call the runtime where the check fails, and are not the program's
+//! own. Pure.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -16,9 +17,11 @@ use super::asan::SHADOW;
 
 /// Beginning of the names of the runtime's functions that report a bad access.
 const REPORT: &str = "__asan_report_";
-/// Beginning of the names of the functions that report a failed check of UndefinedBehaviorSanitizer.
+/// Beginning of the names of the runtime's functions that report a failed check of
+/// UndefinedBehaviorSanitizer.
 const CHECK: &str = "__ubsan_handle_";
-/// Largest number of instructions before the jump of a check that prepare its condition.
+/// Largest number of instructions directly before the conditional jump of a check that are taken
+/// for a part of the check, as they prepare its condition.
 const PREPARING: usize = 6;
 /// Largest number of instructions of a check before it reads the shadow memory.
 const BEFORE: usize = 6;
@@ -28,20 +31,23 @@ const BEHIND: usize = 14;
 /// Sizes in bytes of entries of the tables by which a program calls libraries.
 const ENTRIES: [u64; 2] = [16, 8];
 
-/// The code of a program that was compiled with a sanitizer. Addresses are those in its file.
+/// The code of a program that was compiled with a sanitizer, in which the instructions that the
+/// compiler has added are recognized. All addresses are those in the program's file.
 #[derive(Default)]
 pub(crate) struct Instrumented {
     /// The code: address and bytes of each section.
     sections: Vec<(u64, Vec<u8>)>,
-    /// Addresses by which functions are called that report a failed check.
+    /// Addresses that the program calls to report a failed check: those of the reporting functions,
+    /// and of their entries in the procedure linkage table.
     reports: HashSet<u64>,
     /// Addresses of the added instructions of each range of code that was looked at.
     known: RefCell<HashMap<u64, Rc<HashSet<u64>>>>,
 }
 
 impl Instrumented {
-    /// Reads the code of an ELF file; none if it cannot be read, or has no checks of a sanitizer
-    /// (`has_checks`).
+    /// Reads the code of the ELF file `image` and the addresses of its reporting functions. Both
+    /// are empty if the file cannot be read, or if `has_checks` is false, as in a program without a
+    /// sanitizer.
     pub fn of(image: &[u8], has_checks: bool) -> Instrumented {
         let file = object::File::parse(image).ok();
         let Some(file) = file.filter(|_| has_checks) else {
@@ -81,8 +87,8 @@ impl Instrumented {
         }
     }
 
-    /// Returns true if the instruction at `pc`, in the code `range` of a function, was added for
-    /// AddressSanitizer.
+    /// Returns true if the compiler has added the instruction at `pc` for a sanitizer. `range` is
+    /// the part of the code of its function that contains the instruction.
     pub fn is_added(&self, pc: u64, range: &Range<u64>) -> bool {
         let known = self.known.borrow().get(&range.start).cloned();
         let known = known.unwrap_or_else(|| {
@@ -110,8 +116,8 @@ fn reports(name: &str) -> bool {
     name.starts_with(REPORT) || name.starts_with(CHECK)
 }
 
-/// Returns whether a program, given as its ELF file, is compiled with AddressSanitizer, and whether it
-/// has checks of a sanitizer: of that, or of UndefinedBehaviorSanitizer.
+/// Returns two facts about the program with the ELF file `image`: whether it is compiled with
+/// AddressSanitizer, and whether it has checks of AddressSanitizer or UndefinedBehaviorSanitizer.
 pub(super) fn of_sanitizers(image: &[u8]) -> [bool; 2] {
     let has_asan = super::asan::is_in(image);
     let file = object::File::parse(image);
@@ -150,8 +156,8 @@ fn stores_shadow(it: &Instruction) -> bool {
     it.mnemonic() == Mnemonic::Mov && it.op0_kind() == OpKind::Memory
 }
 
-/// Returns true if an instruction only prepares a condition: it compares, or combines truth values in
-/// registers.
+/// Returns true if the instruction `it` only prepares a condition for a later jump: it compares
+/// numbers, or it sets or combines truth values in registers.
 fn prepares(it: &Instruction) -> bool {
     let is_register = it.op0_kind() == OpKind::Register;
     match it.mnemonic() {
@@ -196,7 +202,7 @@ impl Listing<'_> {
         [next, target.copied()].map(|it| self.path(it))
     }
 
-    /// Returns true if a path ends with a call that reports a bad access.
+    /// Returns true if a path ends with a call that reports a failed check of a sanitizer.
     fn is_reporting(&self, path: &[usize], reports: &impl Fn(u64) -> bool) -> bool {
         let last = path.last().map(|it| &self.all[*it]);
         last.is_some_and(|it| {
@@ -205,9 +211,9 @@ impl Listing<'_> {
     }
 }
 
-/// Returns the addresses of the instructions of a function's code that were added for
-/// AddressSanitizer, with the calls that report a bad access. `reports` tells whether the function at an
-/// address reports a bad access.
+/// Returns the addresses of the instructions of a function's code that were added for a sanitizer,
+/// with the calls that report a failed check. `reports` tells whether the function at an address
+/// reports one.
 fn added(all: &[Instruction], reports: impl Fn(u64) -> bool) -> HashSet<u64> {
     let at = all.iter().enumerate().map(|(index, it)| (it.ip(), index));
     let listing = Listing {

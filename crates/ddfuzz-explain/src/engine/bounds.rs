@@ -1,6 +1,6 @@
 //! Finds a write of the failing run that begins in one variable and reaches into another, and that
-//! makes the run fail: an array that is overrun, or an index that is too large. What it has accessed
-//! is collected here for reads as well.
+//! makes the run fail: an array that is overrun, or an index that is too large. What it has
+//! accessed is collected here for reads as well.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::graph::Graph;
 
 /// Largest number of suspicious writes for which the state of the run before the write is read.
 const READ: usize = 8;
-/// Largest number of writes, and of reads, that are tested, each in a run of its own.
+/// Largest number of writes that are tested, and of reads. Each is tested in runs of its own.
 pub(super) const TRIED: usize = 4;
 /// Maximum number of calls that are reported for a write: the innermost calls that led to it.
 const CALLERS: usize = 3;
@@ -53,8 +53,8 @@ pub(crate) struct Overrun {
     pub is_unusual: bool,
 }
 
-/// A part of a recorded write, or read, that has crossed the bounds of its variable, with the
-/// recorded one.
+/// The part (`written`) of a group of recorded accesses (`of`) that has crossed the bounds of the
+/// variable in which it should have stayed, for reads as well as for writes.
 pub(super) struct Found {
     pub crossing: Crossing,
     pub written: Range<u64>,
@@ -62,15 +62,17 @@ pub(super) struct Found {
     pub of: Written,
 }
 
-/// What the failing run has accessed, and its state at its last point.
+/// The memory accesses of the failing run, with the recording from which they are known, and the
+/// memory graph at the last point.
 pub(crate) struct Accesses {
-    /// The recording of the failing run.
+    /// The recording of the whole failing run.
     pub whole: Rc<Recorded>,
-    /// The memory graph at the last point of the run.
+    /// The memory graph of the failing run at its last point.
     pub graph: Graph,
-    /// The writes of the program's own code and of the library's functions that it calls, and the
-    /// reads by those instructions on whose reads the failure depends: in groups, each of one
-    /// instruction or call, in the order of their first accesses.
+    /// All accesses, in groups, each of one instruction or of one call of a library's function, in
+    /// the order of their first accesses: the writes of the program's own code and of the library's
+    /// functions that it calls, and the reads by those instructions on whose reads the failure
+    /// depends.
     pub(super) all: Vec<Written>,
 }
 
@@ -149,8 +151,9 @@ pub(super) fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Fo
     })
 }
 
-/// Returns the addresses of the text at `first`, with its terminating zero or, if the object that
-/// contains it has none, with the byte behind the object.
+/// Returns the addresses of the text that begins at the address `first` in the state `graph`, with
+/// its terminating zero. If the object that contains `first` has no zero from there on, the
+/// addresses end with the byte behind the object. `None` if no object contains `first`.
 fn text_at(graph: &Graph, first: u64) -> Option<Range<u64>> {
     let (id, offset) = graph.containing(first)?;
     let bytes = &graph.objects[id].bytes[offset as usize..];
@@ -174,12 +177,12 @@ fn may_have_crossed(graph: &Graph, engine: &Engine, it: &Written) -> bool {
 type LastState = (Graph, Vec<Range<u64>>);
 
 impl Engine {
-    /// Finds a write of the failing run to memory outside of the variable to which the written
-    /// address belongs, without which the run does not fail (`averts` tells this from the end of a
-    /// run). If there is none, finds one without which the run fails in another way (`fails`
-    /// returns false) and which is unusual: the same instruction stays within the bounds at other
-    /// times. `None` if there is no such write. `accesses` are those of the failing run; a changed
-    /// run may take `limit`.
+    /// Finds a write of the failing run, among `accesses`, that leaves the variable in which it
+    /// should have stayed, and without which the run does not fail. If there is none, finds such a
+    /// write without which the run fails in another way; the same instruction must then stay inside
+    /// of its variable in the passing run or, if that does not show it, at other times. A run
+    /// without the write may take `limit`; by how it ends, `averts` tells whether it does not fail,
+    /// and `fails` whether it fails in the same way. `None` if there is no such write.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -221,8 +224,9 @@ impl Engine {
         Ok(other)
     }
 
-    /// Returns what the failing run `failing` has written, and those of its reads on which the
-    /// failure depends; `None` if the run is too long to be recorded.
+    /// Records the failing run `failing`. Returns what it has written, and what those of its
+    /// instructions have read on whose reads the failure depends; `None` if the run cannot be
+    /// recorded, such as one that is too long.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -432,12 +436,14 @@ impl Engine {
     }
 }
 
-/// What an instruction may write or read, counted from a pointer, without leaving the variable.
+/// The bounds, measured from a pointer, within which an instruction stays inside of its variable
+/// when it writes or reads.
 struct Allowed {
     how: How,
     is_read: bool,
-    /// Range of allowed numbers of bytes, written from the pointer on; for an instruction that
-    /// writes to one element, range of allowed distances from the pointer, in bytes.
+    /// Range of allowed numbers of bytes that are written or read from the pointer on; for an
+    /// instruction that accesses one element, range of allowed distances of this element from the
+    /// pointer, in bytes.
     room: Range<i64>,
     /// DWARF number of the register with the pointer to the memory that a library's function
     /// writes.
@@ -486,8 +492,8 @@ impl Allowed {
         }
     }
 
-    /// Returns address and size in bytes of the memory that the instruction `now` reads, if the
-    /// examined access is a read, or else writes; `None` if it does not.
+    /// Returns address and size in bytes of the memory that the instruction `now` reads or, if the
+    /// examined access is a write, of the memory that it writes; `None` if there is no such memory.
     fn accessed(&self, now: &Executed) -> Option<(u64, u64)> {
         match self.is_read {
             true => now.read(),

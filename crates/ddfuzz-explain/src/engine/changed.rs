@@ -38,9 +38,9 @@ pub(crate) struct ChangedRun {
 
 impl Engine {
     /// Makes the failing run again up to the recorded instruction with the index `at`, applies
-    /// `change` there (the instruction is skipped, or its condition decided the other way), and lets
-    /// the run go on within `limit`. Returns how it ends, and how often it comes to the failing
-    /// statement, whose address is `failing`; `None` if it does not reach that instruction.
+    /// `change` there (the instruction is skipped, or its condition decided the other way), and
+    /// lets the run go on within `limit`. Returns how it ends, and how often it comes to the
+    /// failing statement, whose address is `failing`; `None` if it does not reach that instruction.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -126,10 +126,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a run up to a decision, and returns the addresses, in the program's own code, of the
-    /// statement that decides and of the calls that led to it, innermost first. If the run does not
-    /// come to the decision, returns the statement only. `jumps` has the conditional jumps by
-    /// address. Also returns the integer variables there that `text` names, with their values.
+    /// Makes the failing run up to `decision`. Returns the addresses, in the program's own code, of
+    /// the statement that decides and of the calls that led to it, innermost first; and the values
+    /// that the integer variables named in the source text `text` have at the decision, such as `n
+    /// is 30`. If the run does not come to the decision, returns the address of the statement only,
+    /// and no values. `jumps` has the conditional jumps by address.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -39,13 +39,16 @@ pub(crate) struct Critical {
     pub succeeds: bool,
     /// Address of the deciding statement, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
-    /// Integer variables that the statement names, with their values when it was decided: `n is 30`.
+    /// Values of integer variables when the condition was decided, such as `n is 30`: of variables
+    /// that the source line of the deciding statement names, or that of the failing statement if it
+    /// is in the same function. Empty if no values were read.
     pub values: Vec<String>,
 }
 
 /// Largest number of conditions that a search for critical predicates returns.
 const FOUND: usize = 6;
-/// Number of conditions, the most telling ones, of which the values of variables are read.
+/// Number of conditions for which the values of variables are read: the first ones, which are the
+/// most telling.
 const TOLD: usize = 3;
 /// Weight of repeated executions in the order in which the decisions of a run are tested: each
 /// later execution of a decision's jump counts as much as this number of doublings of the number of
@@ -150,8 +153,9 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns the text of the source line of the statement `at` and, if that is in the same function,
-    /// of the failing one.
+    /// Returns the text of the source line of the statement at the address `at`. If the statement
+    /// at the address `failing` is in the same function, the text of its line is appended. A line
+    /// that cannot be read counts as empty.
     fn words_of(&self, at: u64, failing: u64) -> String {
         let text = |pc| {
             let (file, line) = self.place(pc)?;

@@ -18,7 +18,8 @@ const MOST_CALLS: u64 = 20_000;
 const TOGETHER: u64 = 4;
 /// Names of the functions that free a heap block: that of the C library, and those of C++.
 const FREEING: [&str; 5] = ["free", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"];
-/// Name of the C library's function that moves a heap block, and frees it at its old address.
+/// Name of the C library's function that moves a heap block to a new address, and frees it at the
+/// old one.
 const MOVING: &str = "realloc";
 /// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
@@ -32,10 +33,12 @@ pub struct Lost {
     /// Addresses, in the program's own code, of the first use of the block after the call, and of
     /// the calls that led to that use, innermost first; empty if no use is seen.
     pub used: Vec<u64>,
-    /// Number of successive calls, this one among them, that do nothing in the run that does not
-    /// fail; 0 if the run without this call fails in another way.
+    /// Number of successive calls that free blocks, this one among them, that must all be left out
+    /// for the run not to fail; 0 if no such number is known, as the run fails in another way
+    /// without this call.
     pub together: usize,
-    /// Whether the call is one of `realloc`.
+    /// Whether the call is one of `realloc`; if false, it is one of `free` or of a function in its
+    /// place.
     pub is_move: bool,
 }
 
@@ -53,24 +56,25 @@ struct Skipped {
     from: Vec<u64>,
 }
 
-/// Addresses in the process of the functions that free heap blocks.
+/// The functions of a process that free heap blocks, by their addresses in the process.
 struct Frees {
     all: Vec<u64>,
-    /// The one among `all` that also moves a block: `realloc`. `None` where it is not watched.
+    /// Address of `realloc`, which is also in `all`; `None` where its calls are not watched, as in
+    /// a program without AddressSanitizer.
     moving: Option<u64>,
 }
 
 impl Frees {
-    /// Returns true if the call of one of these functions, at whose beginning the run has stopped
-    /// with `registers`, counts as one that frees a block. Only a call of the watched `realloc`
-    /// with a null pointer does not: it just allocates.
+    /// Returns true if a call of one of these functions frees a block; `registers` are those at the
+    /// beginning of the called function. Only a call of `realloc` with a null pointer does not: it
+    /// just allocates.
     fn is_free(&self, registers: &user_regs_struct) -> bool {
         self.moving != Some(registers.rip) || registers.rdi != 0
     }
 }
 
-/// Returns the ranges of at most [`TOGETHER`] successive calls, two at least, that have the call with the
-/// number `nth` (from 0) as their first or last one; the shortest ones first.
+/// Returns the ranges of two to [`TOGETHER`] successive numbers (from 0) of calls that have the
+/// number `nth` as their first or last one; the shortest ranges first.
 fn around(nth: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
     (1..TOGETHER).flat_map(move |more| {
         let before = nth.checked_sub(more).map(|from| from..nth + 1);
@@ -149,12 +153,13 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds the call that frees the heap block at the address `block`, which AddressSanitizer
-    /// reports to be used after that or, if `is_again`, to be freed a second time at the end of the
-    /// failing run. `averts` is true for a run's end without failure, `reports` for one with the same
-    /// report. `None` where there is no such call, or where the same is reported without it. Several
-    /// calls together are tried if the run fails in another way without this one, as where the parts of
-    /// a record are freed with it.
+    /// Finds the call that frees the heap block at the address `block` before the bad access that
+    /// AddressSanitizer reports at the end of the failing run: a use of the freed block or, if
+    /// `is_again`, a second free. As a test, the run is made without this call. If it then fails in
+    /// another way, up to four successive calls are left out together, this one first or last,
+    /// since the parts of a record may be freed with it. By how a run ends, `averts` tells whether
+    /// it does not fail, and `reports` whether the same access is reported. `None` if there is no
+    /// such call, or if the same access is reported without it.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -190,9 +195,9 @@ impl Engine {
         }))
     }
 
-    /// Returns the number (from 0), among all calls that free a block in the failing run, of the
-    /// last one that frees the heap block at the address `block`, or of the one before that if
-    /// `is_again`, and whether this is a call of `realloc`; `None` if there is no such call.
+    /// Finds the last call that frees the heap block at the address `block` in the failing run or,
+    /// if `is_again`, the last but one. Returns its number (from 0) among all calls that free a
+    /// block, and whether it is a call of `realloc`; `None` if there is no such call.
     fn last_free(
         &mut self,
         block: u64,
@@ -318,10 +323,11 @@ impl Engine {
         Ok(Vec::new())
     }
 
-    /// Starts the failing run and stops it at the program's first instruction; returns it with the
-    /// address of the C library's `free` or, of a program with AddressSanitizer, those of all
-    /// functions in its place, also of C++, and of `realloc`, which moves each block there. `None`
-    /// where the program uses no such library.
+    /// Starts the failing run and stops it at the program's first instruction. Returns the stopped
+    /// run and the addresses of the functions that free heap blocks. This is `free` of the C
+    /// library; in a program with AddressSanitizer, these are the runtime's functions in place of
+    /// `free`, of the operators `delete` of C++, and of `realloc`, which always moves the block
+    /// there. `None` if the process has no such function, or if its first instruction is not known.
     fn before_free(&mut self) -> Result<Option<(Run, Frees)>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
@@ -392,9 +398,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Executes a call of `realloc`, at whose beginning a run with AddressSanitizer has stopped with
-    /// `registers`, in place of the runtime: the content is copied to a new block, and the old one is
-    /// not freed. The run goes on after the call.
+    /// Executes a call of `realloc` in place of AddressSanitizer's runtime, without freeing the old
+    /// block: copies the content to a new block, and makes the call return the address of the new
+    /// block. The run has stopped at the beginning of `realloc` with `registers`, and is then
+    /// behind the call.
     fn move_and_keep(
         &mut self,
         run: &mut Run,

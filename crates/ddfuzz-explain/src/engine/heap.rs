@@ -24,10 +24,12 @@ const HEAP_HEADER: u8 = 0xfa;
 /// Bytes of the shadow memory for parts of live heap blocks that the program may not access now: by
 /// its own request, behind the last element of a C++ container, or a length that C++ keeps.
 const PART: [u8; 3] = [0xf7, 0xfc, 0xac];
-/// Largest number of bytes that AddressSanitizer's runtime maps in front of its shadow memory.
+/// Largest number of bytes in front of AddressSanitizer's shadow memory that belong to the same
+/// mapping.
 const BEFORE_SHADOW: u64 = 1 << 16;
-/// Size in bytes from which a mapping is taken for the first part of AddressSanitizer's shadow memory,
-/// which describes all addresses up to the shadow memory itself.
+/// Minimum number of bytes from the beginning of AddressSanitizer's shadow memory to the end of its
+/// mapping. The first part of the shadow memory, which describes all addresses below the shadow
+/// memory, has at least this size.
 const LOW_SHADOW: u64 = 0x0fff_0000;
 /// Largest number of addresses at which the next chunk is searched for after one whose size field
 /// was overwritten.

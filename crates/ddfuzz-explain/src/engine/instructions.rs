@@ -17,13 +17,13 @@ pub struct Executed {
     pub instruction: Instruction,
     /// Values of the registers before the instruction, by their DWARF numbers.
     pub registers: [u64; REGISTERS],
-    /// The function of a library that the instruction calls, which was executed as a whole; `None` where
-    /// it calls none.
+    /// The function of a library that the instruction calls, which was executed as a whole; `None`
+    /// where it calls none.
     pub library: Option<LibraryCall>,
     /// Number of parameters that the called library's function declares; 0 where that is not known.
     pub parameters: usize,
-    /// The arguments of the called library's function that it reads as texts up to their terminating
-    /// zeros, as bits, the first one in the lowest bit.
+    /// The arguments that the called library's function reads as texts, up to their terminating
+    /// zeros, as bits: the first argument in the lowest bit.
     pub texts: u8,
     /// For an instruction that adds to memory or subtracts from memory, the number in this memory
     /// before the instruction is executed; `None` for other instructions.
@@ -93,7 +93,8 @@ impl Executed {
         matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
     }
 
-    /// Returns true if the instruction calls the function whose address it reads from memory.
+    /// Returns true if the instruction is a call that reads the address of the called function from
+    /// memory, such as `call [rax+8]`.
     pub(super) fn calls_by_memory(&self) -> bool {
         self.is_call() && self.instruction.op0_kind() == OpKind::Memory
     }

@@ -33,8 +33,8 @@ pub enum LibraryCall {
     Allocate,
     /// The function reports that its first argument is a bad address, and ends the program.
     Report,
-    /// The function reports that a check of UndefinedBehaviorSanitizer has failed for so many values,
-    /// which are its arguments from the second one on, and ends the program.
+    /// The function reports that a check of UndefinedBehaviorSanitizer has failed. This is the
+    /// number of the checked values, which are the function's arguments from the second one on.
     Check(usize),
     /// The function writes to no memory in which the program has stored a value.
     Nothing,
@@ -89,19 +89,20 @@ const HARMLESS: [&str; 42] = [
     "write",
 ];
 
-/// The arguments that a library's function reads as texts, each up to its terminating zero.
+/// Which arguments a library's function reads as texts, each up to its terminating zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Texts {
-    /// The arguments whose bits are set, the first one in the lowest bit.
+    /// The arguments whose bits are set in this number: the first argument has the lowest bit.
     Of(u8),
-    /// Those that a format has `%s` for, which is the argument with this number, from 0.
+    /// The arguments that a format string prints by `%s`. The format string is the argument with
+    /// this number, from 0.
     Format(usize),
 }
 
 impl Texts {
-    /// Returns which arguments the C library's function with the name `name` always reads up to
-    /// their terminating zeros. These are none for a function that is not known, and for one that
-    /// may stop before, such as `strcmp`.
+    /// Returns which arguments the C library's function with the name `name` always reads as texts,
+    /// up to their terminating zeros: none if the function is not known, or if it may stop before
+    /// the zero, as `strcmp` does.
     fn of(name: &str) -> Texts {
         match name {
             "strlen" | "strdup" | "__strdup" | "puts" | "fputs" | "strrchr" => Texts::Of(0b01),
@@ -117,8 +118,9 @@ impl Texts {
     }
 }
 
-/// Returns the arguments, of six, that a function prints as texts by `format`, as bits; the
-/// argument with the number `next` is the first after the format.
+/// Returns which of the first six arguments of a function the format string `format` prints as
+/// whole texts (`%s` without a precision), as bits: the first argument in the lowest bit. The
+/// argument with the number `next` (from 0) is the first that the format string uses.
 pub(super) fn texts_of_format(format: &[u8], mut next: usize) -> u8 {
     let (mut texts, mut bytes) = (0, format.iter().copied());
     while bytes.find(|it| *it == b'%').is_some() {
@@ -167,13 +169,13 @@ pub(super) fn frees(name: &str) -> bool {
     )
 }
 
-/// Beginning of the names of the functions that report a failed check of UndefinedBehaviorSanitizer,
-/// without the first underscores.
+/// Beginning of the names of the runtime's functions that report a failed check of
+/// UndefinedBehaviorSanitizer, without the underscores in front.
 const CHECKS: &str = "ubsan_handle_";
 
-/// Returns how many of the arguments of a function of UndefinedBehaviorSanitizer, which reports a
-/// failed check, are the checked values. `name` is the function's name behind [`CHECKS`]; 0 for a
-/// check that is not known.
+/// Returns the number of checked values among the arguments of a function that reports a failed
+/// check of UndefinedBehaviorSanitizer; 0 if the function is not known. `name` is the function's
+/// name without its beginning [`CHECKS`].
 fn checked(name: &str) -> usize {
     let plain = name.trim_end_matches("_abort").trim_end_matches("_v1");
     match plain {
@@ -257,14 +259,14 @@ impl LibraryCall {
     }
 }
 
-/// A function of a library that a program calls.
+/// A function that a program calls in a library, with what is known of the function.
 #[derive(Clone, Copy)]
 pub struct Imported {
     /// What the function does to memory.
     pub call: LibraryCall,
     /// Number of parameters that the function declares; 0 where that is not known.
     pub parameters: usize,
-    /// Which arguments the function reads as texts.
+    /// Which arguments the function reads as texts, each up to its terminating zero.
     pub texts: Texts,
 }
 
@@ -278,19 +280,21 @@ impl Imported {
     }
 }
 
-/// The functions of libraries that a program calls. The key is the address, in the program's file, of the word that holds the function's
-/// address at run time (its entry in the global offset table).
+/// The functions of libraries that a program calls.
 #[derive(Default)]
 pub struct Imports {
+    /// The imported functions, each by the address, in the program's file, of the word that holds
+    /// the function's address at run time (its entry in the global offset table).
     imported: HashMap<u64, Imported>,
     /// The functions of a runtime that is linked into the program, by their addresses in its file.
     linked: HashMap<u64, Imported>,
 }
 
 impl Imports {
-    /// Reads the imported functions of an ELF file; `prototypes` gives the number of declared
-    /// parameters by name. With `is_linked`, a sanitizer's runtime may be part of the file, with
-    /// functions that stand for those of the C library.
+    /// Reads the library functions that the ELF file `image` imports; none if it is not an ELF
+    /// file. `prototypes` gives the number of declared parameters of a function by its name. If
+    /// `is_linked`, also reads the functions of the file itself that are named like known functions
+    /// of the C library or of a sanitizer's runtime, as the runtime may be linked into the file.
     pub fn of(image: &[u8], prototypes: &HashMap<String, usize>, is_linked: bool) -> Imports {
         let Ok(file) = object::File::parse(image) else {
             return Imports::default();
@@ -317,9 +321,10 @@ impl Imports {
         }
     }
 
-    /// Returns the library's function that the call instruction `call` enters. `entered` is the first address outside of the program's own
-    /// code that is reached; `bias` is the difference between an address in the process and in the
-    /// program's file.
+    /// Returns the library's function that the call instruction `call` enters; one of which nothing
+    /// is known if it cannot be found. `entered` is the first address outside of the program's own
+    /// code that the call reaches. `bias` is the difference between an address in the process and
+    /// the same address in the program's file.
     pub fn called(
         &self,
         call: &Executed,

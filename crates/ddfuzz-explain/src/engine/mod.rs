@@ -235,10 +235,10 @@ pub struct Engine {
     library_names: RefCell<HashMap<u64, String>>,
     /// Whether the program is compiled with AddressSanitizer.
     pub(crate) has_asan: bool,
-    /// Whether the program is compiled with checks of a sanitizer: AddressSanitizer, or
-    /// UndefinedBehaviorSanitizer.
+    /// Whether the program has checks of AddressSanitizer or UndefinedBehaviorSanitizer.
     pub(crate) has_checks: bool,
-    /// The instructions that the compiler has added for a sanitizer; none where it has not.
+    /// The program's code, in which instructions are recognized that the compiler has added for a
+    /// sanitizer; empty if the program is compiled without one.
     instrumented: asan_checks::Instrumented,
     /// The functions in the program at which a run ends by a report of AddressSanitizer.
     reporting: Vec<asan::Reporting>,
@@ -307,8 +307,8 @@ impl Drop for Engine {
     }
 }
 
-/// Prepares the passing and the failing run of a program, whose targets and inputs are given in this
-/// order, so that both write to `output`.
+/// Prepares the passing and the failing run of a program, whose targets and inputs are given in
+/// this order, so that both write to `output`.
 fn sides(
     targets: [&Target; 2],
     [passing, failing]: [Vec<u8>; 2],
@@ -437,20 +437,22 @@ impl Engine {
         Some(self.info.place(code).map_or(name, |place| place.function))
     }
 
-    /// Returns function, source file and line of the calls of inlined functions that lead to an address
-    /// in the process, innermost first.
+    /// Returns function, source file and line of the calls of inlined functions that lead to an
+    /// address in the process, innermost first.
     pub(crate) fn calls_inlined_at(&self, pc: u64) -> Vec<Place<'_>> {
         self.info.calls_inlined_at(pc.wrapping_sub(self.bias))
     }
 
-    /// Returns true if an address in the process belongs to the program's own code, and neither to
-    /// a standard library nor to what the compiler has added for a sanitizer.
+    /// Returns true if `pc`, an address in the process, belongs to the program's own code: to a
+    /// line of a source file that is not of a standard library, and to no instruction that the
+    /// compiler has added for a sanitizer.
     pub(crate) fn is_user(&self, pc: u64) -> bool {
         (self.place(pc)).is_some_and(|(file, _)| !is_library_file(file)) && !self.is_added(pc)
     }
 
-    /// Returns true if the code at an address in the process belongs to a statement of the program:
-    /// to its own code, but not to what makes or removes the stack frame of a function.
+    /// Returns true if the code at `pc`, an address in the process, belongs to a statement of the
+    /// program: if it is the program's own code ([`is_user`](Engine::is_user)), and does not just
+    /// make or remove the stack frame of a function.
     pub(crate) fn is_of_statement(&self, pc: u64) -> bool {
         let code = pc.wrapping_sub(self.bias);
         let ranges = self.info.function(code).map(|it| &it.ranges);
@@ -459,8 +461,8 @@ impl Engine {
         !is_of_frame && self.is_user(pc)
     }
 
-    /// Returns true if the instruction at an address in the process was added by the compiler for a
-    /// sanitizer.
+    /// Returns true if the compiler has added the instruction at `pc`, an address in the process,
+    /// for a sanitizer.
     fn is_added(&self, pc: u64) -> bool {
         if !self.has_checks {
             return false;

@@ -12,29 +12,30 @@ use super::mutants::{Mutant, MutantKind, Patch, sign_extended};
 /// Maximum number of bytes of code that are read to describe a mutant: the changed instruction and
 /// the next one, which may be the conditional jump that uses its result.
 const CODE: usize = 32;
-/// Names of the arguments of a call, by their numbers from 0.
+/// Words for the arguments of a call, by their numbers from 0.
 const ARGUMENTS: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
 
-/// The changed instruction of a mutant, with all that is needed to describe the change.
+/// The changed instruction of a mutant, with what is needed to describe the change in words.
 struct Change<'a> {
-    /// The instruction in the program.
+    /// The instruction in the program, before the change.
     was: Instruction,
-    /// The instruction in the mutant.
+    /// The instruction in the mutant, in place of `was`.
     is: Instruction,
-    /// The instruction after the changed one.
+    /// The instruction after the changed one in the program.
     next: Instruction,
     /// Text of the changed source line; empty where it is unknown.
     source: &'a str,
 }
 
-/// Returns the first `N` instructions of `code`, which begins at the address `start`.
+/// Returns the first `N` instructions of the machine code `code`, which begins at the address
+/// `start`; invalid ones where `code` ends before.
 fn decoded<const N: usize>(code: &[u8], start: u64) -> [Instruction; N] {
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     std::array::from_fn(|_| decoder.decode())
 }
 
-/// Returns the last operand of the instruction `it` as a signed number, and the size of its first
-/// operand in bytes; `None` if the last operand is not a number in the code (an immediate).
+/// Returns the last operand of the instruction `it` as a signed number, and the size in bytes of
+/// the first operand; `None` if the last operand is not an immediate (a number in the code).
 fn number(it: &Instruction) -> Option<(i64, usize)> {
     let size = match it.op0_kind() {
         OpKind::Memory => it.memory_size().size(),
@@ -44,8 +45,8 @@ fn number(it: &Instruction) -> Option<(i64, usize)> {
     Some((sign_extended(value, size.clamp(1, 8)), size))
 }
 
-/// Returns the relational operators in the source text `source`, in their order: `<`, `<=`, `>` and
-/// `>=`. Shifts and arrows are none.
+/// Returns the relational operators in the source text `source`, from left to right: `<`, `<=`, `>`
+/// and `>=`. Shifts (`<<`, `>>`) and arrows (`->`, `=>`) are left out.
 fn relations(source: &str) -> Vec<&str> {
     let bytes = source.as_bytes();
     let at = |index: usize| bytes.get(index).copied().unwrap_or(b' ');
@@ -88,15 +89,16 @@ fn is_quoted(source: &str, value: i64) -> bool {
 }
 
 impl Change<'_> {
-    /// Returns true if the source line has the number `value`.
+    /// Returns true if the source line has the number `value`, as [`has_number`] recognizes it.
     fn has(&self, value: i64) -> bool {
         has_number(self.source, value)
     }
 
-    /// Returns in words which number the changed instruction has in place of the old one, by what
-    /// it does with the number: `with a factor of 4 instead of 8`. `None` for an instruction that
-    /// is not described, or if the source line does not have the old number, which the compiler has
-    /// made of others; a comparison by order is described without it, too.
+    /// Returns in words which number the mutant uses instead of the program's, and for what the
+    /// instruction uses it: `with a factor of 4 instead of 8`. `None` for an instruction that is
+    /// not described here. Also `None` if the source line does not have the program's number, as
+    /// the compiler has then computed it from others; only comparisons by order are described
+    /// without it.
     fn number(&self) -> Option<String> {
         let ((was, size), (is, _)) = (number(&self.was)?, number(&self.is)?);
         match self.was.mnemonic() {
@@ -120,9 +122,9 @@ impl Change<'_> {
         }
     }
 
-    /// Returns in words that the number `is` is added instead of `was`, or subtracted if they are
-    /// negative. `None` if the source line does not have `was` (without its sign), nor `++` or `--`
-    /// for a step of one.
+    /// Returns in words that the mutant adds the number `is` instead of `was`; they are described
+    /// as subtracted if `was` is negative and `is` is not positive. `None` if the source line does
+    /// not have `was` (without its sign), except for 1 and -1 in a line with `++` or `--`.
     fn sum(&self, was: i64, is: i64) -> Option<String> {
         let is_step = was.abs() == 1 && (self.source.contains("++") || self.source.contains("--"));
         if !is_step && !self.has(was.checked_abs()?) {
@@ -134,10 +136,11 @@ impl Change<'_> {
         })
     }
 
-    /// Returns in words that the instruction compares a value with the number `is` instead of
-    /// `was`, numbers of `size` bytes. If the next instruction asks for an order, tells the limit:
-    /// the two neighboring numbers for which the answers differ. Otherwise, `None` unless `was` is
-    /// 0 or in the source line.
+    /// Returns in words that the mutant compares a value with the number `is` instead of `was`;
+    /// both have `size` bytes. If the next instruction uses an order (less, greater), the words
+    /// give the limit: the two neighboring numbers between which the answer changes, or by how much
+    /// it is higher or lower if the source line has neither of the old two. For other comparisons,
+    /// `None` unless `was` is 0 or in the source line.
     fn comparison(&self, (was, is): (i64, i64), size: usize) -> Option<String> {
         use ConditionCode::{a, ae, b, be, g, ge, l, le};
         let code = self.next.condition_code();
@@ -178,9 +181,9 @@ impl Change<'_> {
         })
     }
 
-    /// Returns in words that another constant is added to compute an address, by an instruction
-    /// `lea`, which compilers also use for sums; `None` for other instructions, and for a constant
-    /// that the source line does not show.
+    /// Returns in words that the mutant adds another constant in an instruction `lea`, which
+    /// computes an address, but by which compilers also add numbers. `None` for other instructions,
+    /// and if the source line does not have the old constant.
     fn displaced(&self) -> Option<String> {
         let [was, is] = [&self.was, &self.is].map(|it| it.memory_displacement64() as i64);
         match self.was.mnemonic() {
@@ -189,8 +192,8 @@ impl Change<'_> {
         }
     }
 
-    /// Returns in words which operator the instruction has in place of the old one: one of `+`,
-    /// `-`, `&`, `|` and `^`. `None` if one of the two instructions has none of these.
+    /// Returns in words which operator the mutant has in place of the program's: each is `+`, `-`,
+    /// `&`, `|` or `^`. `None` if one of the two instructions computes none of these.
     fn operator(&self) -> Option<String> {
         let name = |it: &Instruction| {
             Some(match it.mnemonic() {
@@ -209,9 +212,9 @@ impl Change<'_> {
         ))
     }
 
-    /// Returns in words how the mutant widens a narrow number otherwise than the program (`movzx`
-    /// or `movsx`): it reads more bits of the number, takes it as signed, or takes it as unsigned.
-    /// `None` for other instructions in the mutant.
+    /// Returns in words how the mutant widens a number of few bits otherwise than the program,
+    /// which does so by `movzx` or `movsx`: the mutant reads more bits, takes the number as signed,
+    /// or takes it as unsigned. `None` for other instructions in the mutant.
     fn width(&self) -> Option<String> {
         let bits = 8 * match self.was.op1_kind() {
             OpKind::Memory => self.was.memory_size().size(),
@@ -228,8 +231,9 @@ impl Change<'_> {
         })
     }
 
-    /// Returns in words that a comparison has the other answer for equal numbers; names the
-    /// operators if the source line has only one relational operator.
+    /// Returns in words that a comparison of the mutant has the other answer if both numbers are
+    /// equal. The words name the operators (`<=` in place of `<`) if the source line has exactly
+    /// one relational operator.
     fn boundary(&self) -> String {
         let other = match relations(self.source)[..] {
             ["<"] => "with `<=` in place of `<`",
@@ -241,8 +245,9 @@ impl Change<'_> {
         other.to_owned()
     }
 
-    /// Returns in words that two conditions are joined by `||` instead of `&&`, or the other way;
-    /// says which if the source line has only one of these operators.
+    /// Returns in words that the mutant joins two conditions by `||` instead of `&&`, or by `&&`
+    /// instead of `||`; by which of them, only if the source line has exactly one of these
+    /// operators.
     fn connective(&self) -> &'static str {
         match (
             self.source.matches("&&").count(),
@@ -256,9 +261,10 @@ impl Change<'_> {
 }
 
 impl Engine {
-    /// Returns in words what `mutant` changes in its statement, as the end of a sentence: `with a
-    /// shift by 7 instead of 8`. Where no more is known, the words are those of its kind. `source`
-    /// is the text of the statement's line, empty if it is unknown.
+    /// Returns in words how the statement of `mutant` is changed, as the end of a sentence: `with a
+    /// shift by 7 instead of 8`. If the change itself cannot be described, returns the words for
+    /// all mutants of its kind. `source` is the text of the statement's source line; empty if it is
+    /// unknown.
     pub(crate) fn change_of(&self, mutant: &Mutant, source: &str) -> String {
         match &mutant.patch {
             Patch::Code(at, bytes) => {
@@ -285,9 +291,9 @@ impl Engine {
         }
     }
 
-    /// Returns in words what `mutant` changes, which has `bytes` where the program has `code`;
-    /// `source` is the text of the source line. `None` where no more is known than the kind of the
-    /// mutant.
+    /// Returns in words what `mutant` changes: it has the code `bytes` where the program has
+    /// `code`. `source` is the text of the source line. `None` if the change itself cannot be
+    /// described.
     fn change_in_code(
         &self,
         mutant: &Mutant,
@@ -322,9 +328,10 @@ impl Engine {
         }
     }
 
-    /// Returns in words that the conditional jump `was` is always taken in the mutant, or never,
-    /// where the instruction `is` stands in its place: by the line at which the run then always
-    /// goes on. `None` if that line is unknown, in another file, or the line of the jump.
+    /// Returns in words at which line the mutant always goes on where the program has the
+    /// conditional jump `was`: the mutant has the instruction `is` in its place, which always jumps
+    /// or never does. `None` if the line is unknown, in another file, or the same as that of the
+    /// jump.
     fn always(&self, was: &Instruction, is: &Instruction) -> Option<String> {
         let own = self.line(was.ip())?;
         let to = match is.flow_control() {
@@ -338,7 +345,7 @@ impl Engine {
         ))
     }
 
-    /// Returns in words that the mutant leaves out the call `it`, with the name of the called
+    /// Returns in words that the mutant leaves out the call instruction `it`; they name the called
     /// function if it is known.
     fn without_call(&self, it: &Instruction) -> String {
         let own = self.function(it.near_branch_target());
@@ -351,8 +358,9 @@ impl Engine {
         }
     }
 
-    /// Returns the code at `range`, addresses in the process, as it is in the program's file; it
-    /// ends earlier if its section does. `None` where the file has no code there.
+    /// Returns the bytes of code that the program's file has for `range`, addresses in the process;
+    /// fewer if the file's section of code ends inside of `range`. `None` if the file has no code
+    /// at its beginning.
     fn code_in_file(&self, range: Range<u64>) -> Option<Vec<u8>> {
         use object::{Object, ObjectSection};
         let image = std::fs::read(&self.program).ok()?;
@@ -372,7 +380,8 @@ impl Engine {
 mod tests {
     use super::*;
 
-    /// Returns the change of the code `was` into the code `is`, in the source line `source`.
+    /// Returns the change of the first instruction of the code `was` into that of the code `is`, in
+    /// the source line `source`.
     fn change<'a>(was: &[u8], is: &[u8], source: &'a str) -> Change<'a> {
         let [was, next] = decoded(was, 0x1000);
         let [is] = decoded(is, 0x1000);

@@ -128,7 +128,8 @@ impl Mutant {
             .collect()
     }
 
-    /// Returns in words what mutants of this kind do, as the end of a sentence: `with another variable`.
+    /// Returns in words what this mutant does, as far as its kind tells, as the end of a sentence:
+    /// `with another variable`.
     pub fn words(&self) -> String {
         if let Patch::Wide(place) = &self.patch {
             return place.words();

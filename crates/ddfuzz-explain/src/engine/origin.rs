@@ -49,14 +49,16 @@ pub struct Origin {
     /// Addresses in the program's code: of the instruction that wrote or computed the value, then
     /// of the calls that led to this instruction, innermost first.
     pub written: Vec<u64>,
-    /// The last point of the failing run before the value was written or computed; `None` where that is not
-    /// known.
+    /// The last point of the failing run before the value was written or computed; `None` where
+    /// that is not known.
     pub point: Option<Point>,
-    /// The memory from which the value was read, if nothing has set it: `written` then has the
-    /// call that allocated the block, or the call of the function whose local variable it is.
+    /// The memory from which the value was read, if nothing has set it. The field `written` then
+    /// has the calls that led to the allocation of its heap block, or to the function whose local
+    /// variable it is.
     pub unset: Option<Unset>,
-    /// The memory from which the value was read (address and size), with the last point of the failing
-    /// run before the read; `None` if it was not in memory, or if nothing has set it.
+    /// Address and size in bytes of the memory from which the value was read, and the last point of
+    /// the failing run before this read; `None` if the value was not in memory, or if nothing has
+    /// set it.
     pub(crate) memory: Option<((u64, u64), Point)>,
     /// Whether the statement that wrote the value only copied it from memory.
     pub is_copy: bool,

@@ -17,41 +17,43 @@ use super::{Ending, Engine, EngineError, Point, Side, Trace, if_supported};
 use crate::crossing::Crossing;
 use crate::graph::Graph;
 
-/// Largest number of times that a run is stopped at one instruction.
+/// Largest number of times that a run is stopped at one instruction. After that, the run goes on
+/// unchanged.
 const MOST_STOPS: usize = 5_000;
 /// Factor of the time limit of a run that is stopped at each execution of one instruction, compared
-/// with other tests.
+/// with other changed runs.
 const STOPPED: u32 = 4;
 
-/// What a run finds in place of what it reads outside of an array.
+/// The value that a changed run reads in place of what is outside of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Instead {
-    /// The array's element nearest to the read.
+    /// The first or the last element of the array, whichever is nearer to the read.
     Nearest,
-    /// Zeros.
+    /// Zero in each byte that is read.
     Zero,
-    /// A zero at the end of the array, as a text has it.
+    /// A terminating zero in the last byte of the array.
     Terminator,
 }
 
-/// A read of the failing run outside of an array, or of a text past the end of the array that has
-/// it. With another value in place of what is read there, the run does not fail.
+/// A read of the failing run that leaves its array: of an element that the array does not have, or
+/// of a text that has no terminating zero in it. The run does not fail if it reads another value
+/// there.
 #[derive(Clone, Debug)]
 pub(crate) struct Overread {
-    /// The read. An [`Overrun`] describes a write: all that it says of the written memory holds for
+    /// The read. In an [`Overrun`] of a read, all that is said there of written memory holds for
     /// the memory that is read.
     pub read: Overrun,
-    /// What the run that does not fail finds in place of what is read.
+    /// The value that the run that does not fail reads there.
     pub instead: Instead,
     /// If the array has a text without a terminating zero: addresses of the statement that has
-    /// written its last byte, and of the calls that led to it, innermost first. Empty where that
-    /// is not known.
+    /// written the last byte of the array, and of the calls that led to this statement, innermost
+    /// first. Empty if there is no such text, or if the statement is not known.
     pub filled: Vec<u64>,
 }
 
 impl Engine {
-    /// Returns the addresses of the program's own instructions whose reads the failure depends on;
-    /// empty if the failing run, which ends as `ending` says, was not recorded.
+    /// Returns the addresses of those of the program's own instructions on whose reads the failure
+    /// depends; empty if that cannot be found out for the failing run, which ends with `ending`.
     pub(super) fn reading(&mut self, ending: &Ending) -> HashSet<u64> {
         let Some(slice) = self.failure_slice(ending) else {
             return HashSet::new();
@@ -68,12 +70,13 @@ impl Engine {
         pcs.into_iter().filter(|pc| self.is_user(*pc)).collect()
     }
 
-    /// Finds a read of the failing run, among `accesses`, that leaves the array to which its
-    /// address belongs: of a text that has no terminating zero in the array or, unless `is_text` is
-    /// set, of an element that the array does not have. The run fails by this read: with another
-    /// value in its place ([`Instead`]) the run, which may take `limit`, does not fail, as `averts`
-    /// tells from its end. In the passing run or, if that does not show it, at other times, the
-    /// same instruction stays inside of its array. `None` if there is no such read.
+    /// Finds a read of the failing run, among `accesses`, that leaves the array in which it should
+    /// have stayed, and by which the run fails. The read is one of a text that has no terminating
+    /// zero in the array or, unless `is_text` is set, one of an element that the array does not
+    /// have. As a test, the run is made with another value ([`Instead`]) in place of what is read
+    /// outside; the run may take `limit`, and by how it ends, `averts` tells whether it does not
+    /// fail. In the passing run or, if that does not show it, at other times, the same instruction
+    /// must stay inside of its array. `None` if there is no such read.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -129,10 +132,11 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds out whether the read that AddressSanitizer reports at the end of the failing run
-    /// `failing` is one of a text without a terminating zero, and returns that read. It is if, with
-    /// a zero in the last byte of the object, the run, which may take `limit`, does not fail, as
-    /// `averts` tells from its end. `None` if it is another access, or if that is not known.
+    /// Finds out whether AddressSanitizer reports, at the end of the failing run `failing`, a read
+    /// of a text that has no terminating zero in its object, and returns this read. As a test, the
+    /// run goes on from its last point with a zero in the last byte of the object; it may take
+    /// `limit`, and by how it ends, `averts` tells whether it does not fail. `None` if it fails, if
+    /// another access is reported, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -197,8 +201,9 @@ impl Engine {
         }))
     }
 
-    /// Returns those of the reads among `accesses` that may have left their variable, as far as the
-    /// state at the end of the run tells: the last one of each instruction, in the order of time.
+    /// Returns those reads among `accesses` that have left their variable, judged by the variables
+    /// that exist at the end of the run: the last such group of reads of each instruction, in the
+    /// order of time.
     fn doubtful_reads<'a>(&self, accesses: &'a Accesses) -> Vec<&'a Written> {
         let mut known = HashSet::new();
         let reads = accesses.all.iter().rev().filter(|it| it.is_read);
@@ -212,8 +217,9 @@ impl Engine {
         found
     }
 
-    /// Returns the addresses of the statement that wrote the byte at `address` last before the
-    /// point `point` of the failing run, and of the calls that led to it; empty if none is known.
+    /// Returns the addresses of the statement that was the last to write the byte at `address`
+    /// before the point `point` of the failing run, and of the calls that led to this statement,
+    /// innermost first; empty if no such statement is known.
     fn last_writer(&mut self, point: Point, address: u64) -> Result<Vec<u64>, EngineError> {
         let watched = Watched {
             address,
@@ -225,12 +231,12 @@ impl Engine {
         Ok(found.map_or_else(Vec::new, |it| it.writer.calls))
     }
 
-    /// Makes the failing run with `instead` in place of what the instruction of the read `found`
-    /// reads outside of its array: before each such read, the value is put at the address that is
-    /// read, and after it, the old bytes are put back. An [`Instead::Terminator`] is put into the
-    /// array's last byte instead, before the first byte is read of a text that has no zero in the
-    /// array, and stays there. Returns how the run ends. Its time limit is a multiple of `limit`,
-    /// as it is stopped often.
+    /// Makes the failing run with the value `instead` in place of what the instruction of the read
+    /// `found` reads outside of its array, and returns how the run ends. The value is written to
+    /// the memory before each such read, and the old bytes are written back after it.
+    /// [`Instead::Terminator`] is written before the first byte of a text is read that has no zero
+    /// in the array; it stays in the array's last byte. The run may take a multiple of `limit`, as
+    /// it is stopped often. `whole` is the recording of the run.
     fn with_other_value(
         &mut self,
         whole: &Recorded,
@@ -266,9 +272,10 @@ impl Engine {
         }
     }
 
-    /// Makes the failing run up to the statement of the access `it` in the recording `whole`.
-    /// Returns the part of the access that crosses the bounds of its variable, and the memory graph
-    /// before the access; `None` if no part does, or if the statement is not known.
+    /// Makes the failing run up to the beginning of the statement of the access `it` in the
+    /// recording `whole`. Returns the part of the access that crosses the bounds of its variable,
+    /// and the memory graph at this point; `None` if no part does, or if no point before the access
+    /// is known.
     pub(super) fn read_before(
         &mut self,
         whole: &Recorded,
@@ -284,10 +291,10 @@ impl Engine {
     }
 }
 
-/// Returns what has to be changed in the memory of `run`, to test the read `found` with `instead`:
-/// the address, the bytes there now, and those to be put there. The run is stopped before it
-/// executes `now`, the instruction of the read. `None` if nothing has to be changed this time, or
-/// if no memory is there.
+/// Returns the change in the memory of `run` that tests the read `found` with the value `instead`:
+/// the address, the bytes that are there now, and those to write there. `run` is stopped before the
+/// instruction `now`, that of the read. `None` if this execution of the instruction does not read
+/// outside of the array, or not the text without an end, or if memory cannot be read.
 fn change(
     run: &mut Run,
     now: &Executed,
@@ -327,8 +334,9 @@ fn change(
     is_whole.then_some((at, before, other))
 }
 
-/// Returns the index in the recording of that one of the accesses in `found` which has left the
-/// variable.
+/// Returns the index in the recording of the access, among those of the group `found`, that stands
+/// for the group. It is the one at the crossed end of the variable if they are in any order
+/// ([`How::Anywhere`]); else it is the first.
 fn at_of(found: &Found) -> usize {
     match found.of.how {
         How::Anywhere => {
@@ -339,8 +347,9 @@ fn at_of(found: &Found) -> usize {
     }
 }
 
-/// Returns true if the access `found` has read a text from its array, one byte after another, and
-/// the array has no zero from there on in the state `graph`.
+/// Returns true if the access `found` has read a text from a byte of its array on, one byte after
+/// another or by a library's function, and the array has no zero from this byte on in the state
+/// `graph`.
 fn has_no_end(graph: &Graph, found: &Found) -> bool {
     let (of, has) = (&found.of, &found.crossing.has);
     let is_text = of.how == How::Text || of.how == How::InTurn && of.size == 1 && of.count > 1;

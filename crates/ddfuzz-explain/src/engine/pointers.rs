@@ -13,7 +13,8 @@ use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
 /// Number of the latest instructions that added constants to a pointer that are remembered for it.
 const ADDED: usize = 4;
-/// Largest number of groups of writes (`Written`), and of reads, that are collected for a run.
+/// Largest number of groups ([`Written`]) of writes that are collected for a run, and of those of
+/// reads.
 const MOST: usize = 4_000;
 /// Largest number of unchanged bytes between two changed ones that count as written, too: with the
 /// value that they had before.
@@ -69,9 +70,8 @@ impl Pointer {
     }
 }
 
-/// How a recorded run has written or read memory: by which kind of instruction or library's
-/// function. The kinds are described for writes; for reads, they are the same with read instead of
-/// written.
+/// How the accesses of a group were made: in which order by an instruction, or by which kind of
+/// library's function. The variants are described for writes, and mean the same for reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// An instruction has written to successive elements, one after another.
@@ -80,18 +80,20 @@ pub(super) enum How {
     Anywhere,
     /// A library's function has written as many bytes as an argument says.
     Counted,
-    /// A library's function has copied a text, or read one up to its terminating zero.
+    /// A library's function has copied a text up to its terminating zero; or, for reads, has read
+    /// one.
     Text,
     /// Another library's function has written: the memory that was seen to change.
     Called,
 }
 
-/// Memory that one instruction, or one call of a library's function, has written or read by one
-/// pointer: a group of writes, or of reads.
+/// A group of writes, or of reads: memory that one instruction, or one call of a library's
+/// function, has accessed by one pointer. The fields are described for writes, and mean the same
+/// for reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
-    /// Whether the memory was read, and not written. Of a text that a library's function reads,
-    /// only the first byte is known.
+    /// Whether the memory was read, and not written. If a library's function has read a text,
+    /// `range` has only the first byte of this text.
     pub is_read: bool,
     /// Address of the instruction that writes, or that calls the library's function.
     pub pc: u64,
@@ -121,9 +123,9 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Returns the index in the recording of the access that stands for all accesses of the group.
-    /// It is the one to the highest byte if they are in any order ([`How::Anywhere`]), or if they
-    /// are reads of more than one byte each. Else it is the first access.
+    /// Returns the index in the recording of the access that a report shows for the whole group.
+    /// This is the access to the highest byte if the accesses are in any order ([`How::Anywhere`]),
+    /// or if they are reads of which the first has more than one byte; else it is the first access.
     pub(super) fn told_at(&self) -> usize {
         match self.how {
             How::Anywhere => self.extremes[1],
@@ -148,8 +150,9 @@ impl Written {
     }
 }
 
-/// What tells groups of accesses apart: address of the instruction, stack pointer, the `base` and
-/// `array` of the pointer that it uses, and whether it reads.
+/// The key of an access; only accesses with the same key are put into one group. It has the address
+/// of the instruction, the stack pointer, the `base` and the `array` of the pointer by which the
+/// memory is accessed, and whether the access is a read.
 type Site = (u64, u64, u64, Option<u64>, bool);
 
 /// Follows the pointers of a recorded run, in the order of time.
@@ -161,17 +164,17 @@ struct Following<'a> {
     /// Pointers in memory, by the address at which each is stored, with their values.
     memory: HashMap<u64, (Pointer, u64)>,
     found: Vec<Written>,
-    /// Number of groups of reads in `found`.
+    /// Number of groups in `found` that are reads.
     reads: usize,
     /// Index in `found` of the last group of writes for each instruction, stack pointer, and base
     /// and array of the pointer.
     last: HashMap<Site, usize>,
 }
 
-/// Returns what the program's own code has written in a recorded run, and what the instructions at
-/// the addresses `reading` have read, in groups, with the pointers that it used, in the order of
-/// the first accesses. `areas` is the memory that the program may write, `is_user` tells whether an
-/// address is in the program's own code.
+/// Returns the groups of accesses of the run `recorded`, in the order of their first accesses: the
+/// writes of the program's own code, and the reads of those of its instructions whose addresses are
+/// in `reading`. An access whose pointer is not known is left out. `areas` is the memory that the
+/// program may write; `is_user` tells whether an address is in the program's own code.
 pub(super) fn written(
     recorded: &Recorded,
     areas: &[Range<u64>],
@@ -303,8 +306,9 @@ impl Following<'_> {
         self.add(at, (pointer, How::InTurn), range, false);
     }
 
-    /// Records what the instruction with the index `at` reads from memory, if the pointer that it
-    /// uses is known; of the call of a library's function, the texts that it reads.
+    /// Records what the instruction with the index `at` reads from memory; nothing if the pointer
+    /// by which it reads is not known. For a call of a library's function, records the texts that
+    /// the function reads.
     fn load(&mut self, at: usize) {
         let executed = &self.recorded.executed[at];
         if executed.is_library_call() && !executed.calls_by_memory() {
@@ -352,7 +356,8 @@ impl Following<'_> {
         }
     }
 
-    /// Begins a new group with an access that is not part of an earlier one.
+    /// Begins a new group, of which only one access is known so far: that of the instruction with
+    /// the index `at` in the recording to the addresses `range`, by `pointer`.
     fn begin(
         &mut self,
         at: usize,

@@ -638,7 +638,8 @@ impl Process {
         set(7, control)
     }
 
-    /// Returns the watchpoints, as bits, by which the process was stopped last.
+    /// Returns by which watchpoints the process was stopped last, as bits: that with slot 0 in the
+    /// lowest.
     ///
     /// # Errors
     /// When the process is gone.

@@ -252,9 +252,10 @@ fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
 }
 
-/// Returns the arguments that the library's function called by `call` reads as texts, as bits, the
-/// first one in the lowest bit. `texts` says which these are; a format is read from the memory of
-/// `run`, which is stopped at the call.
+/// Returns which arguments the library's function called by `call` reads as texts, as bits: the
+/// first argument in the lowest bit. `texts` is what is known of the function; if that is the
+/// argument with a format string, reads this string from the memory of `run`, which is stopped at
+/// the call.
 fn texts_read(texts: Texts, call: &Executed, run: &mut Run) -> u8 {
     match texts {
         Texts::Of(arguments) => arguments,

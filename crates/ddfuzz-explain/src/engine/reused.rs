@@ -9,44 +9,49 @@ use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side, if_supported};
 use crate::crossing::{is_record, parts_at};
 
-/// Largest number of times that a run is stopped by writes to a record.
+/// Largest number of times that a run is stopped: by writes to a record, by system calls, and at
+/// the statement of the last point.
 const MOST_STOPS: usize = 5_000;
-/// Largest number of other fields of the record that are watched: the processor has four
-/// watchpoints, and one of them is for the field itself.
+/// Largest number of fields of a record that are watched beside the examined one: the processor has
+/// four watchpoints, and one of them is for the examined field.
 const FIELDS: usize = 3;
-/// Smallest number of other fields that a function must set for a new use of the record.
+/// Smallest number of other fields of a record for the record to be examined. A function must set
+/// all that are watched for a new use of the record.
 const LEAST: usize = 2;
 
-/// A field that has kept its value since an earlier use of its record.
+/// A field of a record that still has its value from an earlier use of the record, for which the
+/// memory was used before.
 pub(crate) struct Reused {
-    /// Name of the field, as C would write it.
+    /// Name of the field, as C would write it, such as `cell->next`.
     pub name: String,
-    /// Addresses of the statement that was the last to set another field anew, and of the calls
-    /// that led to it, innermost first.
+    /// Addresses of the statement that was the last to set one of the other fields for the new use,
+    /// and of the calls that led to this statement, innermost first.
     pub beside: Vec<u64>,
 }
 
-/// Writes that one call of a function has made to the watched fields of a record other than the
-/// examined one. A write to the examined field in between divides them into two sets.
+/// The writes that one call of a function has made to the watched fields of a record, except for
+/// the examined field. If the examined field is written in between, the writes before and after
+/// that are two sets.
 struct Set {
-    /// Addresses of the statement that made the last of the writes, and of the calls that led to
-    /// it, innermost first.
+    /// Addresses of the statement that made the last write of the set, and of the calls that led to
+    /// this statement, innermost first.
     calls: Vec<u64>,
-    /// The fields that were set, as bits: the lowest bit is for the first watched field, the
-    /// examined one, and always 0.
+    /// The watched fields that the call has set, as bits in the order of the watchpoints. The
+    /// lowest bit is for the examined field, and always 0.
     fields: u64,
-    /// Number of writes to all watched fields from the beginning of the run up to the last one of
-    /// these.
+    /// Number of the last write of the set (from 1) among all writes to watched fields, the
+    /// examined one included, from the beginning of the run on.
     nth: usize,
 }
 
 impl Engine {
     /// Finds out whether the field at `memory` (address and size in bytes), which the failing run
-    /// reads after the point `to`, still has its value from an earlier use of its record: a
-    /// function has set all watched other fields, later the field was set, and after that the same
-    /// function has set the others again. As a test, the run is made with zero in the field from
-    /// then on; it may take `limit`, and `averts` tells from its end whether it does not fail.
-    /// `None` if it fails, if the field is not such a one, or if that is not known.
+    /// reads after the point `to`, still has its value from an earlier use of its record. This is
+    /// so if, in this order, a function has set all watched other fields of the record, something
+    /// has set the examined field, and the same function has set all the others again. As a test,
+    /// the run is made with zero in the examined field after that; it may take `limit`, and by how
+    /// it ends, `averts` tells whether it does not fail. `None` if it fails, or if the field was
+    /// not found to have its value from an earlier use.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -92,8 +97,8 @@ impl Engine {
         }))
     }
 
-    /// Starts the failing run with watchpoints on `fields` (address and size), and stops it at the
-    /// program's first instruction; `None` where that instruction is not known.
+    /// Starts the failing run and stops it at the program's first instruction, with watchpoints on
+    /// `fields` (address and size in bytes of each); `None` if this instruction is not known.
     fn watching_fields(&mut self, fields: &[(u64, u64)]) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {
@@ -105,9 +110,10 @@ impl Engine {
     }
 
     /// Makes the failing run up to the point `to` with watchpoints on `fields`, of which the first
-    /// is the examined one. After the last write to that one, returns the first set of writes by
-    /// which a function sets all others, if the same function has also done so before that write;
-    /// `None` if there is none, or if the run does not come there.
+    /// is the examined one. Returns the first set of writes, after the last write to the examined
+    /// field, in which a function sets all other fields; the same function must also have set all
+    /// of them before that write. `None` if there is no such set, or if the run does not come to
+    /// `to`.
     fn set_anew(&mut self, fields: &[(u64, u64)], to: Point) -> Result<Option<Set>, EngineError> {
         let Some(mut run) = self.watching_fields(fields)? else {
             return Ok(None);
@@ -168,8 +174,8 @@ impl Engine {
         Ok(found.filter(|_| left == 0))
     }
 
-    /// Adds the writes `set` to the sets `all`: to the last one if the same call has made them,
-    /// else as a new one.
+    /// Adds the set of writes `set` to `all`: merges it with the last set if the same call of a
+    /// function has made both, else appends it.
     fn add(&self, all: &mut Vec<Set>, set: Set) {
         match all.last_mut().filter(|it| self.is_one_call(it, &set)) {
             Some(last) => {
@@ -182,15 +188,16 @@ impl Engine {
         }
     }
 
-    /// Returns true if the writes `one` and `other` were made by the same function, called from the
-    /// same place.
+    /// Returns true if the sets of writes `one` and `other` were made by the same function, with
+    /// the same calls leading to it.
     fn is_one_call(&self, one: &Set, other: &Set) -> bool {
         let function = |it: &Set| self.function(it.calls[0]);
         one.calls[1..] == other.calls[1..] && function(one) == function(other)
     }
 
-    /// Makes the failing run, which may take `limit`, with zero put into the first of `fields` at
-    /// the write with the number `nth` (from 1) to any of them. Returns how the run ends.
+    /// Makes the failing run, which may take `limit`, and returns how it ends. All of `fields` are
+    /// watched; after the write to any of them that has the number `nth` (from 1), zero is put into
+    /// the first one.
     fn with_zero_since(
         &mut self,
         fields: &[(u64, u64)],

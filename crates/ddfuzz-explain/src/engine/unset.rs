@@ -31,41 +31,42 @@ const WATCHPOINTS: usize = 4;
 /// mapping (`mmap`) of its own.
 const IS_MAPPED: u64 = 2;
 
-/// Memory that nothing has set between the beginning of its life and a read of it in the failing
-/// run.
+/// Memory that the failing run reads although nothing has set it since the beginning of its life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unset {
     /// Address and size of the memory in bytes.
     memory: (u64, u64),
-    /// The last point of the failing run before the read.
+    /// The last point of the failing run before the memory is read.
     to: Point,
     /// The event with which the life of the memory begins.
     begins: Begins,
-    /// How many times the life of the memory has begun in the run until it is read: the same
-    /// addresses may be used several times.
+    /// How many times a life of the memory begins in the run up to the read, as the same addresses
+    /// may be allocated several times; the read is in the last of these lives.
     nth: u64,
-    /// Addresses in the program's own code of the calls that led to the allocation of its heap
-    /// block, or to the function whose local variable it is, innermost first.
+    /// Addresses in the program's own code of the calls by which the life of the memory begins:
+    /// those that led to the allocation of its heap block, or to the function whose local variable
+    /// it is, innermost first.
     pub calls: Vec<u64>,
 }
 
 /// A variable that the failing run reads before anything sets it.
 pub(crate) struct UnsetVariable {
-    /// Name of the variable, as C would write it.
+    /// Name of the variable, as C would write it, such as `cell->next`.
     pub name: String,
-    /// Whether the variable is local or a part of a local one, and not in a heap block.
+    /// Whether the variable is a local one, or a part of one; false for memory in a heap block.
     pub is_local: bool,
-    /// The place where a function first sets other fields of the record around the variable:
-    /// addresses of the last statement of this function that does so, and of the calls that led to
-    /// it, innermost first. Empty where there is none.
+    /// Addresses of a statement that sets another field of the record around the variable, and of
+    /// the calls that led to it, innermost first. It is the last such statement of the function
+    /// that is the first to set other fields after the beginning of the variable's life. Empty if
+    /// there is none.
     pub beside: Vec<u64>,
-    /// What the variable has from the beginning of its life in the run that does not fail, in
-    /// words.
+    /// The value, in words, that the variable has from the beginning of its life on in the changed
+    /// run that does not fail.
     pub instead: &'static str,
 }
 
-/// The event with which the life of some memory begins: the content that it had before means
-/// nothing.
+/// The event with which the life of some memory begins: before it, the memory is not allocated, and
+/// its content means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begins {
     /// The function at `entry` is called, and its frame gets the canonical frame address `cfa`: the
@@ -77,21 +78,22 @@ enum Begins {
 
 /// A call of a function that allocates memory, which has not returned yet.
 struct Pending {
-    /// Stack pointer that the caller has after the return.
+    /// Stack pointer of the caller after the call has returned.
     stack_pointer: u64,
-    /// Size in bytes that the call asks for.
+    /// Number of bytes that the caller asks for.
     size: u64,
-    /// Number of bytes at the beginning of the new block that the function itself sets: all of them
-    /// for `calloc`, as many as the earlier block has for `realloc`, and 0 for other functions.
+    /// Number of bytes at the beginning of the new block that the function itself sets: all for
+    /// `calloc`, at most the size of the earlier block for `realloc`, and 0 for other functions.
     set: u64,
     /// Address of the block that the caller of `realloc` passes; 0 for other functions.
     earlier: u64,
 }
 
-/// What a run has shown so far about the examined memory: whether anything has set it.
+/// What a run has shown so far about the examined memory: how often its life has begun, and whether
+/// anything has set it since.
 #[derive(Default)]
 struct Life {
-    /// The calls of allocating functions that have not returned yet, innermost last.
+    /// The calls of allocating functions that have not returned yet, in the order of the calls.
     pending: Vec<Pending>,
     /// Addresses of the calls that led to the last beginning of the memory's life, innermost first;
     /// `None` if something has set the memory since, or its life has not begun.
@@ -105,8 +107,9 @@ struct Life {
 
 impl Engine {
     /// Finds out whether nothing sets `memory` (address and size in bytes) in the failing run from
-    /// the beginning of its life, the call of its function or its allocation, up to the point `to`;
-    /// if so, returns it with this beginning. `None` if something sets any of its bytes, or if that
+    /// the beginning of its life up to the point `to`. Its life begins when its heap block is
+    /// allocated, or when the function is called whose local variable it is. If nothing sets the
+    /// memory, returns what is known of it; `None` if something sets any of its bytes, or if that
     /// is not known.
     ///
     /// # Errors
@@ -132,10 +135,11 @@ impl Engine {
         }))
     }
 
-    /// Makes the failing run up to the point `to` or, if `nth` is given, up to the event `begins`
-    /// with which the life of the memory of `size` bytes at `address` begins for the time `nth`,
-    /// from 1. Returns the stopped run, and what it has shown of the memory, which is watched only
-    /// if `nth` is `None`. `None` if the run does not come there.
+    /// Makes the failing run with breakpoints where the life of the memory of `size` bytes at
+    /// `address` may begin, as `begins` says. If `nth` is given, stops the run when that life
+    /// begins for the time `nth` (from 1). Otherwise watches the memory for writes, and stops the
+    /// run at the point `to`. Returns the stopped run and what it has shown of the memory; `None`
+    /// if the run does not come so far.
     fn lived(
         &mut self,
         (address, size): (u64, u64),
@@ -280,9 +284,9 @@ impl Engine {
         }))
     }
 
-    /// Makes the failing run, which may take `limit`, with `value` in the memory `unset` from the
-    /// beginning of its life, and returns how it ends; `None` if there is no value, or if the run
-    /// does not come there.
+    /// Makes the failing run, which may take `limit`, with `value` written to the memory `unset` at
+    /// the beginning of its life, and returns how the run ends. `None` if `value` is `None`, if the
+    /// run does not come to the beginning of that life, or if the memory is not there yet.
     fn with_value(
         &mut self,
         unset: &Unset,
@@ -311,9 +315,10 @@ impl Engine {
         }
     }
 
-    /// Returns what the instruction at the address `read` reads in the passing run when it is first
-    /// executed; `None` if both runs have the same input, if the instruction is unknown or not
-    /// executed, or if it does not read as many bytes as the memory `unset` has.
+    /// Returns the bytes that the instruction at the address `read` reads when the passing run
+    /// first executes it. `None` if `read` is `None`, if both runs have the same input, if the
+    /// passing run does not execute the instruction, or if it reads another number of bytes than
+    /// `unset` has.
     fn passing_value(
         &mut self,
         unset: &Unset,
@@ -341,10 +346,10 @@ impl Engine {
         Ok(memory.map(|(at, size)| run.process.bytes(at, size as usize)))
     }
 
-    /// Returns the name of the value `leaf`, which is at an offset in an object of the state
-    /// `graph`, as it is reached by a pointer: `cell->next`. The pointer is a local variable that
-    /// points to the innermost record around the value; of several, that of the innermost frame.
-    /// `None` where there is none.
+    /// Returns a name of the value `leaf` that leads to it by a pointer, such as `cell->next`. The
+    /// value is at the offset and in the object of the state `graph` that are given. The pointer is
+    /// a local variable that points to the innermost record around the value; of several, one of
+    /// the innermost frame. `None` if there is no such pointer.
     pub(super) fn name_by_pointer(
         &self,
         graph: &Graph,
@@ -375,8 +380,9 @@ impl Engine {
         Some(format!("{}->{path}", pointer.name))
     }
 
-    /// Returns the failing run stopped where the life of the memory `unset` begins, without
-    /// breakpoints; `None` if it does not come there.
+    /// Makes the failing run up to the beginning of the life of the memory `unset`. Returns the
+    /// stopped run, without breakpoints, and what it has shown of the memory; `None` if it does not
+    /// come so far.
     fn beginning(&mut self, unset: &Unset) -> Result<Option<(Run, Life)>, EngineError> {
         let found = self.lived(unset.memory, unset.begins, unset.to, Some(unset.nth))?;
         let Some((mut run, life)) = found else {
@@ -386,11 +392,11 @@ impl Engine {
         Ok(Some((run, life)))
     }
 
-    /// Makes the failing run up to the point before the read of the memory `unset`, and returns the
-    /// memory graph there. To see whether anything sets the memory, each byte of it is overwritten
-    /// with a mark at the beginning of its life, and gets its old value back before the graph is
-    /// read. `None` if the marks are not all there any more, because the program or the kernel has
-    /// set the memory, or if the memory cannot be overwritten then.
+    /// Makes the failing run up to the last point before the read of the memory `unset`, and
+    /// returns the memory graph at this point. As a check that nothing sets the memory, each of its
+    /// bytes is overwritten with a mark at the beginning of its life, and gets its old value back
+    /// before the graph is read. `None` if a mark was overwritten in between, by the program or the
+    /// kernel, or if the memory cannot be written at the beginning of its life.
     fn kept_state(&mut self, unset: &Unset) -> Result<Option<Graph>, EngineError> {
         let Some((mut run, _)) = self.beginning(unset)? else {
             return Ok(None);
@@ -410,9 +416,10 @@ impl Engine {
         Ok(Some(self.capture(&mut run)?.graph))
     }
 
-    /// Returns the other fields of the innermost record around `memory` (address and size) in the
-    /// state `graph`: the four that are nearest to it, the nearest first. Each is returned as
-    /// address and size of the part of it that one watchpoint can watch.
+    /// Returns the fields of the innermost record around `memory` (address and size in bytes) in
+    /// the state `graph`, except for those in `memory` itself: the four nearest to `memory`, the
+    /// nearest first. For each, returns the address and the size of its first bytes, as many as one
+    /// watchpoint can watch.
     pub(super) fn fields_beside(&self, graph: &Graph, memory: (u64, u64)) -> Vec<(u64, u64)> {
         let types = &self.info.types;
         let Some((id, offset)) = graph.containing(memory.0) else {
@@ -442,10 +449,11 @@ impl Engine {
         found
     }
 
-    /// Makes the failing run from the beginning of the life of the memory `unset` to its read, and
-    /// finds the function that is the first to set any of `fields` (address and size in bytes).
-    /// Returns the addresses of the last of its statements that do so, and of the calls that led to
-    /// it, innermost first; empty if nothing sets the fields.
+    /// Makes the failing run from the beginning of the life of the memory `unset` up to its read,
+    /// and finds the function call that is the first to set any of `fields` (address and size in
+    /// bytes of each). Returns the addresses of the last statement of this call that sets one of
+    /// them, before another call does, and of the calls that led to this statement, innermost
+    /// first; empty if nothing sets the fields.
     fn set_beside(
         &mut self,
         unset: &Unset,
@@ -518,10 +526,11 @@ impl Engine {
         }))
     }
 
-    /// Updates `life`, which says whether the memory at `address` was set since its life began, for
-    /// a stop of `run` at a breakpoint: at the function of the local variable if `begins` says so,
-    /// else at the call of one of the functions `allocators` (names and addresses), which is
-    /// recorded, or at its return, which may bring the block with the memory.
+    /// Updates `life`, what is known of the memory at `address`, when `run` has stopped at a
+    /// breakpoint. If `begins` is the call of a function, and the run has stopped at this call, the
+    /// life of the memory begins. If `begins` is an allocation, a call of one of `allocators`
+    /// (names and addresses of functions) is added to the pending ones; when such a call returns,
+    /// the life of the memory begins if it is in the new block.
     fn record_stop(
         &mut self,
         run: &mut Run,
@@ -580,9 +589,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns how many bytes of the heap block at the address `block` a call of `realloc` copies
-    /// at most, or keeps where they are; 0 if `block` is 0, and `u64::MAX` if the size is not
-    /// known.
+    /// Returns how many bytes of the heap block at the address `block` a call of `realloc` keeps at
+    /// most, in the new block or where they are; 0 if `block` is 0, and `u64::MAX` if the size of
+    /// the block is not known, as with AddressSanitizer.
     fn copied_by_realloc(&self, run: &mut Run, block: u64) -> u64 {
         if block == 0 {
             return 0;
