@@ -114,6 +114,8 @@ impl Wrapper {
             .filter(|name| before.get(*name) != after.get(*name))
             .map(OsString::as_os_str)
             .filter(|name| !MEANINGLESS.iter().any(|it| name == it))
+            // Functions that a shell exports, and others drop.
+            .filter(|name| !name.as_encoded_bytes().starts_with(b"BASH_FUNC_"))
             .collect();
         names.sort_unstable();
         names.dedup();
