@@ -122,9 +122,10 @@ impl Change<'_> {
         }
     }
 
-    /// Returns in words that the mutant adds the number `is` instead of `was`; they are described
-    /// as subtracted if `was` is negative and `is` is not positive. `None` if the source line does
-    /// not have `was` (without its sign), except for 1 and -1 in a line with `++` or `--`.
+    /// Returns in words that the mutant adds the number `is` instead of `was`. Both numbers are
+    /// described as subtracted if `was` is negative and `is` is not positive. `None` if the source
+    /// line does not have `was` (without its sign), except for 1 and -1 in a line with `++` or
+    /// `--`.
     fn sum(&self, was: i64, is: i64) -> Option<String> {
         let is_step = was.abs() == 1 && (self.source.contains("++") || self.source.contains("--"));
         if !is_step && !self.has(was.checked_abs()?) {

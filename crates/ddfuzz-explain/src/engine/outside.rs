@@ -24,26 +24,28 @@ const MOST_STOPS: usize = 5_000;
 /// with other changed runs.
 const STOPPED: u32 = 4;
 
-/// The value that a changed run reads in place of what is outside of an array.
+/// How a changed run differs from the failing run at a read outside of an array: by another value
+/// that is read, or by an end of the text inside of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Instead {
-    /// The first or the last element of the array, whichever is nearer to the read.
+    /// The first or the last element of the array, whichever is nearer to the read, is read
+    /// instead.
     Nearest,
-    /// Zero in each byte that is read.
+    /// Zeros are read instead.
     Zero,
-    /// A terminating zero in the last byte of the array.
+    /// The last byte of the array is a zero, which ends the text.
     Terminator,
 }
 
 /// A read of the failing run that leaves its array: of an element that the array does not have, or
-/// of a text that has no terminating zero in it. The run does not fail if it reads another value
-/// there.
+/// of a text that has no terminating zero in the array. The run does not fail if another value is
+/// read, or if the text ends inside of the array.
 #[derive(Clone, Debug)]
 pub(crate) struct Overread {
     /// The read. In an [`Overrun`] of a read, all that is said there of written memory holds for
     /// the memory that is read.
     pub read: Overrun,
-    /// The value that the run that does not fail reads there.
+    /// How the run that does not fail differs from the failing run at this read.
     pub instead: Instead,
     /// If the array has a text without a terminating zero: addresses of the statement that has
     /// written the last byte of the array, and of the calls that led to this statement, innermost
