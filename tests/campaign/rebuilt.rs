@@ -117,7 +117,7 @@ fn a_bug_that_a_new_build_gives_another_key_is_no_new_one() {
     let (now, before) = (place(old, "frame_now"), place(old, "frame"));
     assert!(shown.contains(&format!("  where   {now}\n")), "{shown}");
     assert!(
-        shown.contains(&format!("the build that was fuzzed: {before}\n")),
+        shown.contains(&format!("with an earlier build: {before}\n")),
         "{shown}"
     );
     let listed = desk.call("show out").out;

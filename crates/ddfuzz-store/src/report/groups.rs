@@ -169,10 +169,7 @@ fn head(finding: &Finding) -> String {
         finding.place.as_deref().unwrap_or("unknown"),
     ));
     if let Some(place) = &finding.place_before {
-        text.push_str(&fact_line(
-            "",
-            &format!("with the build that was fuzzed: {place}"),
-        ));
+        text.push_str(&fact_line("", &format!("with an earlier build: {place}")));
     }
     let explanation = finding.explanation.as_deref().unwrap_or_default();
     for (index, line) in explanation.lines().enumerate() {
