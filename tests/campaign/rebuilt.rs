@@ -120,6 +120,9 @@ fn a_bug_that_a_new_build_gives_another_key_is_no_new_one() {
         shown.contains(&format!("with an earlier build: {before}\n")),
         "{shown}"
     );
+    let line = now.rsplit(':').next().unwrap();
+    let marked = shown.lines().find(|line| line.contains("          > "));
+    assert!(marked.unwrap().contains(&format!("> {line} | ")), "{shown}");
     let listed = desk.call("show out").out;
     assert_eq!(listed.matches(&now).count(), 2, "{listed}");
     assert!(

@@ -134,6 +134,14 @@ impl Trace {
         }
     }
 
+    /// Makes `source` (`FILE:LINE`) the only source location of the trace: that of the crash with
+    /// the last build of the program. Does nothing if `source` has another form.
+    pub(super) fn move_to(&mut self, source: &str) {
+        if let Some(place) = Place::parse(source) {
+            self.places = vec![(place, None)];
+        }
+    }
+
     /// Returns whether the trace has neither a message nor stacks nor source locations.
     pub fn is_empty(&self) -> bool {
         self.message.is_none() && self.stacks.is_empty() && self.places.is_empty()

@@ -191,13 +191,17 @@ impl GroupView {
         let build = builds.of_entry(entry);
         let place = build.and_then(|build| build.place(self.kind, &major));
         let known_as = build.and_then(|build| build.known_as(self.kind, &major));
-        Ok(GroupView {
+        let mut view = GroupView {
             status: builds.status(group)?,
             place_now: place.map(str::to_owned),
             known_as: known_as.map(str::to_owned),
             checked: checks.get(&(self.kind, major)).cloned(),
             ..self
-        })
+        };
+        if let Some(source) = view.last_source().filter(|_| view.place_now.is_some()) {
+            view.trace.move_to(&source);
+        }
+        Ok(view)
     }
 
     /// Returns the location at which the group fails with the last build of the program or, if no
