@@ -29,19 +29,26 @@ fn overrun(it: &Explanation) -> Option<String> {
 /// these bytes and the variable (`into`).
 fn crossing(found: &OverrunRecord, words: [&str; 3]) -> String {
     let [to, bytes, of] = words;
-    let into = match found.into.as_slice() {
-        [] => "where no variable is".to_owned(),
-        names => format!("in {}", names.join(", ")),
-    };
     let (variable, place) = (&found.variable, calls(&found.place));
     match found.element {
         Some(element) => format!(
-            "{place} {to} element {element} of {variable}, which has {}: that is {into}",
-            found.elements
+            "{place} {to} element {element} of {variable}, which has {}: that is {}",
+            found.elements,
+            match found.into.as_slice() {
+                [] => "where no variable is".to_owned(),
+                names => format!("in {}", names.join(", ")),
+            }
         ),
         None => format!(
-            "{place} {bytes} {} bytes {of} {variable}, which has {}: the last {} are {into}",
-            found.written, found.bytes, found.beyond
+            "{place} {bytes} {} bytes {of} {variable}, which has {}: the last {} {}",
+            found.written,
+            found.bytes,
+            found.beyond,
+            match found.into.as_slice() {
+                [] => "are where no variable is".to_owned(),
+                // Others may be between these, and what the compiler keeps on the stack.
+                names => format!("reach into {}", names.join(", ")),
+            }
         ),
     }
 }
