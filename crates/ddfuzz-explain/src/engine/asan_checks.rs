@@ -202,7 +202,9 @@ impl Listing<'_> {
         [next, target.copied()].map(|it| self.path(it))
     }
 
-    /// Returns true if a path ends with a call that reports a failed check of a sanitizer.
+    /// Returns true if the last instruction of the control-flow path `path` (indices into the
+    /// listing) calls a function that reports a failed check of a sanitizer, as `reports` tells
+    /// from the function's address.
     fn is_reporting(&self, path: &[usize], reports: &impl Fn(u64) -> bool) -> bool {
         let last = path.last().map(|it| &self.all[*it]);
         last.is_some_and(|it| {

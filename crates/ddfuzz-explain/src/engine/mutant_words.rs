@@ -246,9 +246,9 @@ impl Change<'_> {
         other.to_owned()
     }
 
-    /// Returns in words that the mutant joins two conditions by `||` instead of `&&`, or by `&&`
-    /// instead of `||`; by which of them, only if the source line has exactly one of these
-    /// operators.
+    /// Returns the words for a mutant that joins two conditions by `||` instead of `&&`, or the
+    /// other way. The words say which of these two it is if the source line has one such operator
+    /// in all; otherwise, they leave both possible.
     fn connective(&self) -> &'static str {
         match (
             self.source.matches("&&").count(),
