@@ -292,9 +292,11 @@ fn add_unset(
     history: &History,
     (limit, averts): (TimeLimit, impl Fn(&Ending) -> bool),
 ) -> Result<(), EngineError> {
-    let origins = history.origin.iter();
-    let origins = origins.flat_map(|it| std::iter::once(it).chain(&it.earlier));
-    let unset = origins.filter_map(|it| it.unset.as_ref().map(|unset| (unset, it.read)));
+    let origins = || {
+        let last = history.origin.iter();
+        last.flat_map(|it| std::iter::once(it).chain(&it.earlier))
+    };
+    let unset = origins().filter_map(|it| it.unset.as_ref().map(|unset| (unset, it.read)));
     for (unset, read) in unset.take(UNSET) {
         let found = engine.unset_variable((unset, read), limit, &averts);
         let Some(found) = if_supported(found)? else {
@@ -316,9 +318,7 @@ fn add_unset(
         });
         return Ok(());
     }
-    let origins = history.origin.iter();
-    let origins = origins.flat_map(|it| std::iter::once(it).chain(&it.earlier));
-    for it in origins.filter(|it| it.memory.is_some()).take(REUSED) {
+    for it in origins().filter(|it| it.memory.is_some()).take(REUSED) {
         let Some(memory) = it.memory else { continue };
         let found = engine.reused_variable(memory, limit, &averts);
         if let Some(found) = if_supported(found)? {

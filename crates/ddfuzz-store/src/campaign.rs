@@ -411,6 +411,21 @@ pub struct Build {
     pub places: BTreeMap<Kind, BTreeMap<String, String>>,
 }
 
+/// Adds the texts `theirs` to `own`, both by kind and by major key. If both have a text for a key,
+/// the one that sorts first stays.
+fn keep_first(
+    own: &mut BTreeMap<Kind, BTreeMap<String, String>>,
+    theirs: BTreeMap<Kind, BTreeMap<String, String>>,
+) {
+    for (kind, texts) in theirs {
+        let own = own.entry(kind).or_default();
+        for (major, text) in texts {
+            let held = own.entry(major).or_insert_with(|| text.clone());
+            *held = text.min(held.clone());
+        }
+    }
+}
+
 impl Build {
     /// Returns the status (fixed, same, …) that a group of crashes has with this build of the
     /// program; `None` if the group was not checked. `major` is the group's major key.
@@ -482,31 +497,13 @@ impl Build {
     /// before). If they name different failing entries or locations of a group, or different groups
     /// for a moved key, the one that sorts first stays.
     fn join(&mut self, other: Build) {
-        for (kind, groups) in other.failing {
-            let own = self.failing.entry(kind).or_default();
-            for (major, entry) in groups {
-                let held = own.entry(major).or_insert_with(|| entry.clone());
-                *held = entry.min(held.clone());
-            }
-        }
+        keep_first(&mut self.failing, other.failing);
+        keep_first(&mut self.moved, other.moved);
+        keep_first(&mut self.places, other.places);
         for (kind, groups) in other.unchecked {
             self.unchecked.entry(kind).or_default().extend(groups);
         }
         self.failing_results.extend(other.failing_results);
-        for (kind, keys) in other.moved {
-            let own = self.moved.entry(kind).or_default();
-            for (now, major) in keys {
-                let held = own.entry(now).or_insert_with(|| major.clone());
-                *held = major.min(held.clone());
-            }
-        }
-        for (kind, places) in other.places {
-            let own = self.places.entry(kind).or_default();
-            for (major, place) in places {
-                let held = own.entry(major).or_insert_with(|| place.clone());
-                *held = place.min(held.clone());
-            }
-        }
         for (kind, groups) in other.groups {
             let own = self.groups.entry(kind).or_default();
             for (major, status) in groups {
