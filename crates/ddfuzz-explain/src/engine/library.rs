@@ -6,6 +6,7 @@ use ddfuzz_triage::memory::Memory;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SymbolKind};
 
 use super::instructions::{ARGUMENTS, Executed, Value};
+use super::origin::LONGEST;
 use super::process::Process;
 use crate::dwarf::frames::REGISTERS;
 
@@ -14,8 +15,6 @@ use crate::dwarf::frames::REGISTERS;
 const STUB: usize = 3;
 /// Number of bytes at the start of a freed heap block in which the allocator may keep its own data.
 const FREED: u64 = 64;
-/// Largest size of an instruction, in bytes.
-const LONGEST: usize = 15;
 
 /// A call of a library's function, by what the function does to memory: copies, fills, frees or
 /// allocates it, leaves it as it is, or may write anywhere.
@@ -345,7 +344,7 @@ impl Imports {
         let mut registers = call.registers;
         registers[REGISTERS - 1] = entered;
         for _ in 0..STUB {
-            let code = process.bytes(registers[REGISTERS - 1], LONGEST);
+            let code = process.bytes(registers[REGISTERS - 1], LONGEST as usize);
             let Some(it) = Executed::new(&code, registers) else {
                 break;
             };

@@ -18,6 +18,9 @@ use crate::graph::{Graph, Header, Origin, Place};
 use crate::types::TypeId;
 use crate::unfold::{Area, State, Variable, unfold};
 
+/// Number of bytes below the stack pointer that a function may use.
+pub(super) const RED_ZONE: u64 = 128;
+
 /// The modules (program and libraries) that are mapped in a process, with their unwind tables.
 #[derive(Default)]
 pub struct Modules {
@@ -339,7 +342,6 @@ impl Reading<'_> {
     /// Returns the places of values that no variable describes, with names: registers, and the
     /// words of the stack from the red zone up to the outermost frame of the program.
     fn undescribed(&self, frames: &[Frame], registers: &user_regs_struct) -> Vec<(Place, String)> {
-        const RED_ZONE: u64 = 128;
         let own = |frame: &&Frame| {
             let code = frame.code.wrapping_sub(self.bias);
             self.info.name_at(code).is_some()

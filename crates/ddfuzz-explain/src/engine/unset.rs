@@ -5,8 +5,10 @@
 use ddfuzz_triage::memory::{Maps, Memory};
 
 use super::instructions::Executed;
+use super::origin::LONGEST;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
+use super::state::RED_ZONE;
 use super::watchdog::TimeLimit;
 use super::writer::Watched;
 use super::writer::watch;
@@ -17,14 +19,9 @@ use crate::graph::{Graph, Leaf, LeafKind, Object, Origin, Place, Target};
 /// Largest number of times that a run is stopped in the search for unset memory.
 const MOST_STOPS: usize = 20_000;
 
-/// Number of bytes below the stack pointer that a function may use.
-const RED_ZONE: u64 = 128;
-
 /// Value of each byte that ddfuzz writes to the examined memory, to find out whether the run sets
 /// the memory before the read: then the value changes.
 const MARK: u8 = 0xa5;
-/// Largest size of an instruction, in bytes.
-const LONGEST: usize = 15;
 /// Number of hardware watchpoints that an x86-64 processor has.
 const WATCHPOINTS: usize = 4;
 /// Flag in the size field that glibc stores before a heap block: set if the block has a memory
@@ -339,7 +336,7 @@ impl Engine {
             }
         };
         run.process.remove_breakpoints()?;
-        let code = run.process.bytes(read, LONGEST);
+        let code = run.process.bytes(read, LONGEST as usize);
         let executed = Executed::new(&code, by_number(&registers));
         let memory = executed.and_then(|it| it.read());
         let memory = memory.filter(|it| it.1 == unset.memory.1);
