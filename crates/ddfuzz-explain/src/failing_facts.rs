@@ -603,6 +603,8 @@ fn overrun_record(engine: &Engine, it: &Overrun) -> OverrunRecord {
         written: it.written.end - it.written.start,
         beyond: beyond.end - beyond.start,
         into: it.crossing.into.clone(),
+        return_of: it.return_of.map(|pc| frame_record(engine, pc).function),
+        next: it.next.iter().map(|pc| frame_record(engine, *pc)).collect(),
         is_averted: it.is_averted,
         is_unusual: it.is_unusual,
     }

@@ -1,7 +1,7 @@
 //! Sentences of the text about accesses outside of variables, and about variables that are read
 //! before anything sets them. Pure.
 
-use crate::named_places::{calls, shown_place};
+use crate::named_places::{calls, plain_place, shown_place};
 use crate::report::{Explanation, OverrunRecord};
 
 /// Returns up to three sentences of the explanation's text: about the write outside of a variable,
@@ -18,9 +18,24 @@ fn overrun(it: &Explanation) -> Option<String> {
     let found = it.overrun.as_ref()?;
     let what = crossing(found, ["writes to", "writes", "into"]);
     let so = if found.is_averted { "" } else { " so" };
+    let over = over_return(found).map_or_else(String::new, |it| format!(", and {it}"));
+    let line = found.place.first().and_then(|it| it.line);
+    let next = found.next.iter().filter(|it| it.line != line);
+    let next: Vec<String> = next.map(plain_place).collect();
+    let with = match next.is_empty() {
+        true => String::new(),
+        false => format!(" and what {} writes on from there", next.join(", ")),
+    };
     Some(format!(
-        "{what}. With this undone, the run does not fail{so}."
+        "{what}{over}. With this{with} undone, the run does not fail{so}."
     ))
+}
+
+/// Returns words that say whose return address the write `found` overwrites; `None` if it overwrites
+/// none.
+fn over_return(found: &OverrunRecord) -> Option<String> {
+    let function = found.return_of.as_ref()?;
+    Some(format!("the return address of {function} is overwritten"))
 }
 
 /// Returns the beginning of a sentence that says which access (a write or read, `found`) reaches

@@ -182,6 +182,10 @@ impl Suspects {
             }
             None => format!("writes past the end of {}", it.variable),
         };
+        let why = match &it.return_of {
+            Some(function) => format!("{why}, over the return address of {function}"),
+            None => why,
+        };
         match it.is_averted && it.is_unusual {
             true => self.add_tested(&it.place, &why),
             false => self.add(&it.place, &why),

@@ -46,6 +46,12 @@ pub(crate) struct Overrun {
     pub is_element: bool,
     /// Address of the writing instruction, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
+    /// Address of an instruction of the function whose return address is overwritten, the innermost
+    /// of them; `None` if no return address is.
+    pub return_of: Option<u64>,
+    /// Addresses of other instructions of the same call of the function that write on where this
+    /// write ends, such as one that ends a text. They are left out together with this write.
+    pub next: Vec<u64>,
     /// Whether the run does not fail without the write; false if it ends in another way.
     pub is_averted: bool,
     /// Whether the same instruction, in the passing run, writes only within the bounds; if the
@@ -151,6 +157,62 @@ pub(super) fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Fo
     })
 }
 
+/// Returns the addresses that the access `found` has reached. If the same instruction has accessed
+/// the element just before them, which then is in another group of `all`, they begin with this
+/// element.
+fn with_first(all: &[Written], found: &Found) -> Range<u64> {
+    let (of, written) = (&found.of, &found.written);
+    let is_first = |it: &&Written| {
+        (it.pc, it.is_read, it.range.end) == (of.pc, of.is_read, written.start) && it.at < of.at
+    };
+    let first = all.iter().filter(|_| of.how == How::InTurn).rfind(is_first);
+    let start = first.map_or(written.start, |it| it.range.start.max(found.crossing.has.start));
+    start.min(written.start)..written.end
+}
+
+/// Returns those writes among `all` that go on where the write `found` ends, each with the addresses
+/// that it writes there: later ones by other instructions in the same call of the same function,
+/// behind the same variable.
+fn next_writes<'a>(
+    whole: &Recorded,
+    all: &'a [Written],
+    found: &Found,
+) -> Vec<(&'a Written, Range<u64>)> {
+    let stack = |at: usize| whole.executed[at].registers[usize::from(STACK_POINTER)];
+    let (of, has) = (&found.of, &found.crossing.has);
+    let mut end = found.crossing.beyond.end;
+    let mut next: Vec<(&Written, Range<u64>)> = Vec::new();
+    let others = all.iter().filter(|it| !it.is_read && it.pc != of.pc);
+    // A group has writes of several calls: the highest one may be of this call.
+    let later = others.filter(|it| {
+        let last = it.extremes[1];
+        last > of.at && stack(last) == stack(of.at)
+    });
+    for it in later {
+        let start = match it.count {
+            1 => it.range.start,
+            _ => it.range.end - it.size,
+        };
+        if (has.end..=end).contains(&start) && it.range.end > end {
+            end = it.range.end;
+            next.push((it, start..end));
+        }
+    }
+    next
+}
+
+/// Returns the address of the first instruction of the innermost function, among those that are
+/// being executed when the instruction with the index `at` is, whose return address is among the
+/// addresses `written`; `None` if there is none.
+fn return_of(whole: &Recorded, at: usize, written: &Range<u64>) -> Option<u64> {
+    let calls = callers(whole, at, usize::MAX).into_iter();
+    let mut calls = calls.filter(|call| {
+        let stack = whole.executed[*call].registers[usize::from(STACK_POINTER)];
+        written.start < stack && stack.wrapping_sub(8) < written.end
+    });
+    calls.next().map(|call| whole.executed[call + 1].pc())
+}
+
 /// Returns the addresses of the text that begins at the address `first` in the state `graph`, with
 /// its terminating zero. If the object that contains `first` has no zero from there on, the
 /// addresses end with the byte behind the object. `None` if no object contains `first`.
@@ -210,10 +272,18 @@ impl Engine {
                 .filter(|other| other.pc == it.pc && !other.is_read);
             let others = others.filter_map(|other| crossed(graph, self, other));
             beyond.extend(others.map(|it| it.crossing.beyond));
-            let ending = self.without_writes(whole, it, &beyond, limit)?;
+            let next = next_writes(whole, all, &found);
+            beyond.extend(next.iter().map(|it| it.1.clone()));
+            let undone = std::iter::once(it).chain(next.iter().map(|it| it.0));
+            let undone: Vec<&Written> = undone.collect();
+            let ending = self.without_writes(whole, &undone, &beyond, limit)?;
             let is_averted = averts(&ending);
             if is_averted || other.is_none() && !fails(&ending) {
                 let mut told = self.told(whole, graph, all, found)?;
+                let ends = next.iter().map(|it| it.1.end);
+                let end = ends.fold(told.crossing.beyond.end, u64::max);
+                told.return_of = return_of(whole, it.at, &(told.crossing.beyond.start..end));
+                told.next = next.iter().map(|it| it.0.pc).collect();
                 told.is_averted = is_averted;
                 if is_averted {
                     return Ok(Some(told));
@@ -297,18 +367,20 @@ impl Engine {
         found
     }
 
-    /// Makes the failing run, and undoes after each execution of the instruction of the write `it`
+    /// Makes the failing run, and undoes after each execution of an instruction of the writes `all`
     /// what it has written to the memory `beyond`. Returns how the run ends.
     fn without_writes(
         &mut self,
         whole: &Recorded,
-        it: &Written,
+        all: &[&Written],
         beyond: &[Range<u64>],
         limit: TimeLimit,
     ) -> Result<Ending, EngineError> {
         self.changed_runs += 1;
         let mut run = self.start(Side::Failing)?;
-        run.process.set_breakpoint(it.pc)?;
+        for it in all {
+            run.process.set_breakpoint(it.pc)?;
+        }
         let _limit = run.process.limit(limit.times(STOPPED));
         let read = |run: &mut Run| -> Vec<(u64, Vec<u8>)> {
             let all = beyond.iter();
@@ -326,9 +398,11 @@ impl Engine {
             match self.resume(&mut run.process, Pace::Free)? {
                 Next::Ended(ending) => return Ok(*ending),
                 Next::Other(_) => {}
-                Next::Breakpoint(_) => {
+                Next::Breakpoint(registers) => {
                     let before = read(&mut run);
-                    if let Some(ending) = self.pass_write(&mut run, &whole.executed[it.at])? {
+                    let is_it = |it: &&&Written| it.pc == registers.rip;
+                    let at = all.iter().find(is_it).map_or(all[0].at, |it| it.at);
+                    if let Some(ending) = self.pass_write(&mut run, &whole.executed[at])? {
                         return Ok(ending);
                     }
                     for (address, bytes) in before {
@@ -336,7 +410,9 @@ impl Engine {
                     }
                     stops += 1;
                     if stops >= MOST_STOPS {
-                        run.process.remove_breakpoint(it.pc)?;
+                        for it in all {
+                            run.process.remove_breakpoint(it.pc)?;
+                        }
                     }
                 }
             }
@@ -388,8 +464,10 @@ impl Engine {
         Ok(Overrun {
             is_element: matches!(found.bound, Bound::Element { .. })
                 || found.of.is_read && found.of.size > 1,
-            written: found.written,
+            written: with_first(all, &found),
             calls: std::iter::once(found.of.pc).chain(own).collect(),
+            return_of: None,
+            next: Vec::new(),
             is_averted: false,
             is_unusual: in_passing.unwrap_or(is_usual),
             crossing: found.crossing,

@@ -193,6 +193,8 @@ impl Engine {
             written,
             is_element: false,
             calls: self.failing_calls(&failing.ending),
+            return_of: None,
+            next: Vec::new(),
             is_averted: true,
             is_unusual: true,
         };

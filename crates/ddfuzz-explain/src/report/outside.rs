@@ -30,6 +30,12 @@ pub struct OverrunRecord {
     /// Names of the variables that contain the bytes counted by `beyond`, three at most; empty if
     /// these bytes are in no variable.
     pub into: Vec<String>,
+    /// Name of the function whose return address the written bytes contain: the innermost one on
+    /// the stack. Null if they contain no return address.
+    pub return_of: Option<String>,
+    /// Other statements of the same function that write on where this write ends, such as one that
+    /// ends a text. What they write is undone together with this write.
+    pub next: Vec<FrameRecord>,
     /// Whether the failing run does not fail if the bytes counted by `beyond` keep the values that
     /// they had before the write; false if the run then fails in another way.
     pub is_averted: bool,

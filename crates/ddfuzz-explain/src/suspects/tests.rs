@@ -356,6 +356,8 @@ fn a_write_out_of_its_variable_comes_first() {
             written: 12,
             beyond: 4,
             into: vec!["r->id".to_owned()],
+            return_of: None,
+            next: Vec::new(),
             is_averted: true,
             is_unusual: true,
         }),
