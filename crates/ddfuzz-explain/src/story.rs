@@ -404,7 +404,13 @@ fn parting(
     decided: &Option<OriginRecord>,
     line: Option<u64>,
 ) -> String {
-    let by = (decided.as_ref()).map(|it| format!(" by a value of {}", with_caller(it)));
+    let by = (decided.as_ref()).map(|it| match it.unset {
+        true => format!(
+            " by what nothing has set in the memory from {}",
+            with_caller(it)
+        ),
+        false => format!(" by a value of {}", with_caller(it)),
+    });
     match parted {
         Some(place) if place.line != line || by.is_some() => {
             let by = by.unwrap_or_default();
@@ -533,8 +539,12 @@ fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {
         let at = function_at(&it.condition);
         let by = (it.by.as_ref()).map(|by| {
+            let value = match by.unset {
+                true => "what nothing has set in the memory from",
+                false => "a value of",
+            };
             format!(
-                " (a value of {}{})",
+                " ({value} {}{})",
                 with_caller(by),
                 made_of(by, OF_CONDITION)
             )

@@ -147,6 +147,11 @@ impl Types {
         &self.all[id.0 as usize]
     }
 
+    /// Returns all types, in the order of their indices.
+    pub fn iter(&self) -> impl Iterator<Item = &Type> {
+        self.all.iter()
+    }
+
     /// Returns the type of an array of `count` elements of type `of`.
     pub fn array(&mut self, of: TypeId, count: u64) -> TypeId {
         if let Some(known) = self.arrays.get(&(of, count)) {

@@ -68,6 +68,14 @@ pub(super) struct Found {
     pub of: Written,
 }
 
+impl Found {
+    /// Returns the index in the recording of the access of the group that is nearest to the crossed
+    /// end of the variable.
+    fn outermost(&self) -> usize {
+        self.of.extremes[usize::from(self.written.end > self.crossing.has.end)]
+    }
+}
+
 /// The memory accesses of the failing run, with the recording from which they are known, and the
 /// memory graph at the last point.
 pub(crate) struct Accesses {
@@ -166,7 +174,9 @@ fn with_first(all: &[Written], found: &Found) -> Range<u64> {
         (it.pc, it.is_read, it.range.end) == (of.pc, of.is_read, written.start) && it.at < of.at
     };
     let first = all.iter().filter(|_| of.how == How::InTurn).rfind(is_first);
-    let start = first.map_or(written.start, |it| it.range.start.max(found.crossing.has.start));
+    let start = first.map_or(written.start, |it| {
+        it.range.start.max(found.crossing.has.start)
+    });
     start.min(written.start)..written.end
 }
 
@@ -276,7 +286,8 @@ impl Engine {
             beyond.extend(next.iter().map(|it| it.1.clone()));
             let undone = std::iter::once(it).chain(next.iter().map(|it| it.0));
             let undone: Vec<&Written> = undone.collect();
-            let ending = self.without_writes(whole, &undone, &beyond, limit)?;
+            let element = Allowed::of(whole, &found).filter(|it| it.how == How::Anywhere);
+            let ending = self.without_writes(whole, &undone, (&beyond, element), limit)?;
             let is_averted = averts(&ending);
             if is_averted || other.is_none() && !fails(&ending) {
                 let mut told = self.told(whole, graph, all, found)?;
@@ -368,12 +379,14 @@ impl Engine {
     }
 
     /// Makes the failing run, and undoes after each execution of an instruction of the writes `all`
-    /// what it has written to the memory `beyond`. Returns how the run ends.
+    /// what it has written to the memory `beyond`. If `element` has the bounds of the first of
+    /// these instructions, also undoes each write of it outside of them, such as one to the same
+    /// array in another call of its function. Returns how the run ends.
     fn without_writes(
         &mut self,
         whole: &Recorded,
         all: &[&Written],
-        beyond: &[Range<u64>],
+        (beyond, element): (&[Range<u64>], Option<Allowed>),
         limit: TimeLimit,
     ) -> Result<Ending, EngineError> {
         self.changed_runs += 1;
@@ -399,7 +412,13 @@ impl Engine {
                 Next::Ended(ending) => return Ok(*ending),
                 Next::Other(_) => {}
                 Next::Breakpoint(registers) => {
-                    let before = read(&mut run);
+                    let mut before = read(&mut run);
+                    let first = &whole.executed[all[0].at];
+                    let now = Executed::again(first.instruction, by_number(&registers));
+                    let outside = (element.as_ref()).filter(|_| registers.rip == all[0].pc);
+                    if let Some((at, size)) = outside.and_then(|it| it.outside(&now)) {
+                        before.push((at, run.process.bytes(at, size as usize)));
+                    }
                     let is_it = |it: &&&Written| it.pc == registers.rip;
                     let at = all.iter().find(is_it).map_or(all[0].at, |it| it.at);
                     if let Some(ending) = self.pass_write(&mut run, &whole.executed[at])? {
@@ -483,11 +502,10 @@ impl Engine {
         found: &Found,
     ) -> Result<Option<bool>, EngineError> {
         let of = &found.of;
-        let has = &found.crossing.has;
-        let executed = &whole.executed[of.extremes[usize::from(found.written.end > has.end)]];
-        let Some(allowed) = Allowed::new(found, executed) else {
+        let Some(allowed) = Allowed::of(whole, found) else {
             return Ok(None);
         };
+        let executed = &whole.executed[found.outermost()];
         let mut run = self.start(Side::Passing)?;
         run.process.set_breakpoint(of.pc)?;
         let (mut is_executed, mut last) = (false, 0..0);
@@ -529,7 +547,9 @@ struct Allowed {
 }
 
 impl Allowed {
-    fn new(found: &Found, executed: &Executed) -> Option<Allowed> {
+    /// Returns the bounds of the access `found`; `None` if they are not known.
+    fn of(whole: &Recorded, found: &Found) -> Option<Allowed> {
+        let executed = &whole.executed[found.outermost()];
         let (of, has) = (&found.of, &found.crossing.has);
         let distance = |at: u64, from: u64| at.wrapping_sub(from) as i64;
         let arguments = ALL_ARGUMENTS.into_iter();
@@ -568,6 +588,14 @@ impl Allowed {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Returns address and size in bytes of the memory that the instruction `now` accesses, if it is
+    /// one element outside of the bounds; else `None`.
+    fn outside(&self, now: &Executed) -> Option<(u64, u64)> {
+        let (at, size) = self.accessed(now)?;
+        let distance = at.wrapping_sub(now.element_base()?) as i64;
+        (!self.room.contains(&distance)).then_some((at, size))
     }
 
     /// Returns address and size in bytes of the memory that the instruction `now` reads or, if the

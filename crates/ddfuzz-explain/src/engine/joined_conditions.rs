@@ -1,6 +1,6 @@
 //! Mutants of conditions: jumps, moves and numbers that depend on a comparison. Pure.
 
-use iced_x86::{FlowControl, Instruction};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use super::mutants::{Code, MutantKind, NOP};
 
@@ -19,7 +19,59 @@ fn boundary(condition: u8) -> Option<u8> {
     }
 }
 
+/// Offset in the thread's memory of the value that a stack protector compares with its copy at the
+/// end of a function.
+const GUARD: u64 = 0x28;
+
+/// Returns true if an instruction reads the value that a stack protector compares.
+fn reads_guard(it: &Instruction) -> bool {
+    it.segment_prefix() == Register::FS && it.memory_displacement64() == GUARD
+}
+
 impl Code {
+    /// Returns true if the instruction with the index `at` belongs to the check of a stack
+    /// protector at the end of a function: it is the conditional jump of this check, the comparison
+    /// before it, or the call to which it leads.
+    pub(super) fn checks_stack(&self, at: usize) -> bool {
+        let it = &self.all[at].0;
+        if it.flow_control() == FlowControl::Call {
+            let mut jumps = self.all.iter().enumerate();
+            return jumps.any(|(jump, (other, _))| {
+                other.flow_control() == FlowControl::ConditionalBranch
+                    && [other.near_branch_target(), other.next_ip()].contains(&it.ip())
+                    && self.compares_guard(jump)
+            });
+        }
+        self.compares_guard(at)
+    }
+
+    /// Returns true if the instruction with the index `at` is the conditional jump of the check of
+    /// a stack protector, or the comparison before this jump.
+    fn compares_guard(&self, at: usize) -> bool {
+        let is_jump = |at: usize| {
+            let it = self.all.get(at);
+            it.is_some_and(|it| it.0.flow_control() == FlowControl::ConditionalBranch)
+        };
+        let compared = match (is_jump(at), is_jump(at + 1)) {
+            (true, _) => at.checked_sub(1),
+            (_, true) => Some(at),
+            _ => None,
+        };
+        let Some(compared) = compared else {
+            return false;
+        };
+        let it = &self.all[compared].0;
+        if !matches!(it.mnemonic(), Mnemonic::Cmp | Mnemonic::Sub | Mnemonic::Xor) {
+            return false;
+        }
+        // Clang loads the value first.
+        let loaded = self.all[compared.saturating_sub(2)..compared].iter();
+        let mut loaded = loaded.map(|it| &it.0).filter(|it| reads_guard(it));
+        let operands = (0..it.op_count()).filter(|at| it.op_kind(*at) == OpKind::Register);
+        let operands: Vec<Register> = operands.map(|at| it.op_register(at)).collect();
+        reads_guard(it) || loaded.any(|it| operands.contains(&it.op0_register()))
+    }
+
     /// If `it` is a conditional jump, a conditional move or `setcc`, passes to `push` its mutants
     /// with another condition: for each, the kind, the address for reports, and the new bytes.
     pub(super) fn add_condition(
@@ -144,6 +196,21 @@ mod tests {
             (MutantKind::Fixed, vec![NOP, 0xe9, 2, 0, 0, 0]),
         ];
         assert_eq!(patches(&[0x0f, 0x84, 2, 0, 0, 0]), expected);
+    }
+
+    #[test]
+    fn the_check_of_a_stack_protector_has_no_mutants() {
+        // sub rdx, fs:[0x28]; jne +0
+        let gcc = [0x64, 0x48, 0x2b, 0x14, 0x25, 0x28, 0, 0, 0, 0x75, 0];
+        assert_eq!(patches(&gcc), []);
+        // mov rax, fs:[0x28]; mov rcx, [rbp-8]; cmp rax, rcx; jne +0
+        let mut clang = vec![0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0];
+        clang.extend([0x48, 0x8b, 0x4d, 0xf8, 0x48, 0x39, 0xc8, 0x75, 0]);
+        assert_eq!(patches(&clang), []);
+        // The same loads, and a comparison of something else.
+        clang[15] = 0xd9;
+        clang[16] = 0x90;
+        assert_ne!(patches(&clang[..13]), patches(&clang));
     }
 
     fn connectives(code: &[u8]) -> Vec<Vec<u8>> {

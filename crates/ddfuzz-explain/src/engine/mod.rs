@@ -33,6 +33,7 @@ mod mutants;
 pub(crate) mod mutated;
 mod one_cpu;
 mod open_files;
+mod operand_names;
 pub mod origin;
 mod other_operands;
 mod other_order;

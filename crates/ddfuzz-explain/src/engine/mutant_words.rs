@@ -319,6 +319,10 @@ impl Engine {
             MutantKind::Width => change.width(),
             MutantKind::Boundary => Some(change.boundary()),
             MutantKind::Connective => Some(change.connective().to_owned()),
+            MutantKind::Operand => {
+                let at = (start.wrapping_sub(self.bias), self.has_frame_pointer(start));
+                self.info.other_operand((&was, &is), at, source)
+            }
             MutantKind::Fixed => self.always(&was, &is),
             MutantKind::LeftOut => Some(match was.flow_control() {
                 FlowControl::Call => self.without_call(&was),
@@ -327,6 +331,16 @@ impl Engine {
             }),
             _ => None,
         }
+    }
+
+    /// Returns true if the function that contains the address `pc` copies the stack pointer to the
+    /// register RBP at its beginning.
+    fn has_frame_pointer(&self, pc: u64) -> bool {
+        let function = self.info.function(pc.wrapping_sub(self.bias));
+        let start = function.and_then(|it| Some(it.ranges.first()?.start + self.bias));
+        let code = start.and_then(|it| self.code_in_file(it..it + CODE as u64));
+        let copies: [u8; 3] = [0x48, 0x89, 0xe5];
+        code.is_some_and(|it| it.windows(3).any(|it| it == copies))
     }
 
     /// Returns in words at which line the mutant always goes on where the program has the

@@ -266,7 +266,8 @@ impl Code {
     /// Adds the mutants of the instruction with the index `at` to `found`.
     fn add(&self, at: usize, found: &mut Vec<Mutant>) {
         let (it, offsets) = &self.all[at];
-        if it.is_invalid() {
+        // Without the check of a stack protector, the program only goes on with a damaged stack.
+        if it.is_invalid() || self.checks_stack(at) {
             return;
         }
         let bytes = self.bytes_of(it);

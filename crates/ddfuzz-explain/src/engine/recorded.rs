@@ -467,6 +467,13 @@ impl Engine {
         if is_known || self.is_own_code(now.rip) {
             return Ok(Some(by_number(&now)));
         }
+        // A function has returned to an overwritten address, at which no code is.
+        let returns = (recorded.executed.last())
+            .is_some_and(|it| it.instruction.flow_control() == FlowControl::Return);
+        if returns && run.process.bytes(now.rip, 1).is_empty() {
+            recorded.fault = Some(now.rip);
+            return Ok(None);
+        }
         if let Some(last) = recorded.executed.last_mut() {
             let called = self
                 .imports
