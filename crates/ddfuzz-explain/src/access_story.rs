@@ -114,13 +114,20 @@ fn beside(it: &AccessRecord) -> String {
     }
 }
 
-/// Writes a sentence about the call of `realloc` that moves a heap block although its old address
-/// is still used: how the run ends if the old block stays. `None` if the explanation has no such
-/// call.
+/// Writes a sentence about the call that moves a heap block although its old address is still used:
+/// how the run ends if the old block stays. `None` if the explanation has no such call.
 pub(crate) fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         if it.access.is_some() {
             return reported_free(it, "If the old block stays when it is moved by realloc in", &it.moved_early);
+        }
+        if it.is_copied {
+            return format!(
+                "{} frees a block whose content was copied to a longer one before. If the old block stays, \
+                 with the content of the new one, the run does not fail (tested).{}",
+                calls(&it.moved_early),
+                used_late(it)
+            );
         }
         format!(
             "Without the move of a block by realloc in {}, the run does not fail: a pointer to where it was \

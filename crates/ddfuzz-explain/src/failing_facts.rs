@@ -263,7 +263,7 @@ fn add_crash_facts(
     }
     let averts = |it: &Ending| ends_well(it, criterion, ending);
     add_unset(result, engine, &history, (limit, &averts))?;
-    let found = engine.switched(&failing.points, &history, limit, averts);
+    let found = engine.switched(&failing.points, &history, limit, &averts);
     let found = if_supported(found.map(Some))?.unwrap_or_default();
     let record = |it: &Switched| SwitchedRecord {
         condition: frame_record(engine, it.at),
@@ -273,7 +273,15 @@ fn add_crash_facts(
     if result.access.is_some() {
         add_access(result, engine, failing, Some(&history))?;
     } else if result.freed_early.is_empty() && result.moved_early.is_empty() {
-        add_beyond(result, engine, failing, &history)?;
+        match if_supported(engine.copied_early(&history, limit, averts))? {
+            Some(copied) => {
+                result.moved_early = frame_records(engine, &copied.calls);
+                result.is_copied = true;
+                result.freed_together = copied.together;
+                result.used_late = frame_records(engine, &copied.used);
+            }
+            None => add_beyond(result, engine, failing, &history)?,
+        }
     }
     Ok(written)
 }

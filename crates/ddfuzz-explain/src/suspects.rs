@@ -335,7 +335,7 @@ impl Suspects {
         if !it.moved_early.is_empty() {
             let why = "uses a block where it was before its move";
             self.add_before(&it.used_late, (why, is_averted), |_| false);
-            if it.access.is_some() {
+            if it.access.is_some() || it.is_copied {
                 let why = "moves a block that is used later where it was";
                 self.add_before(&it.moved_early, (why, is_averted), |_| false);
             }

@@ -24,8 +24,8 @@ const MOVING: &str = "realloc";
 /// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
-/// A call of `free`, or of `realloc` that moves a heap block, after which the program still uses
-/// the block at its old address.
+/// A call of `free`, or one that moves a heap block (by `realloc`, or by a copy that is followed by
+/// `free`), after which the program still uses the block at its old address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Addresses of the calls in the program's own code that led to the call, innermost first.
@@ -37,8 +37,7 @@ pub struct Lost {
     /// for the run not to fail; 0 if no such number is known, as the run fails in another way
     /// without this call.
     pub together: usize,
-    /// Whether the call is one of `realloc`; if false, it is one of `free` or of a function in its
-    /// place.
+    /// Whether the call moves the block; if false, it only frees it.
     pub is_move: bool,
 }
 
@@ -236,7 +235,7 @@ impl Engine {
     /// (from 1). Returns the address of the use and those of the calls that led to it, innermost
     /// first; only those in the program's own code. Empty if no use is seen; `None` if the call of
     /// `free` does not return.
-    fn used_after_free(&mut self, nth: u64) -> Result<Option<Vec<u64>>, EngineError> {
+    pub(super) fn used_after_free(&mut self, nth: u64) -> Result<Option<Vec<u64>>, EngineError> {
         let Some((mut run, frees)) = self.before_free()? else {
             return Ok(Some(Vec::new()));
         };

@@ -15,6 +15,7 @@ mod called_from;
 pub(crate) mod changed;
 pub(crate) mod closing;
 mod conditions;
+mod copied;
 pub mod crashed;
 pub(crate) mod critical;
 pub(crate) mod decisions;

@@ -56,6 +56,18 @@ pub(crate) enum MutantKind {
 }
 
 impl MutantKind {
+    /// Returns true for a kind of mutant that only decides a condition otherwise.
+    pub fn decides(self) -> bool {
+        matches!(
+            self,
+            MutantKind::Boundary
+                | MutantKind::Connective
+                | MutantKind::Negated
+                | MutantKind::Fixed
+                | MutantKind::Bound
+        )
+    }
+
     /// Returns true for a kind of mutant that few instructions have.
     pub fn is_rare(self) -> bool {
         matches!(

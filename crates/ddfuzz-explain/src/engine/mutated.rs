@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use ddfuzz_exec::Ended;
+use ddfuzz_exec::{Ended, RUST_PANIC};
 use ddfuzz_triage::memory::Memory;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 
@@ -316,7 +316,11 @@ impl Engine {
         {
             return Err(error);
         }
-        found.retain(|it| it.is_telling() && !it.changes_much());
+        // A mutant of an assertion, or of the check of an index, only leaves the check out.
+        let is_panic = self.is_of_rust() && failing.ending.ended == Ended::Exit(RUST_PANIC);
+        let is_aborted = is_panic || failing.ending.ended == Ended::Signal(libc::SIGABRT);
+        let leaves_out = |it: &Averting| is_aborted && it.fails && it.mutant.kind.decides();
+        found.retain(|it| it.is_telling() && !it.changes_much() && !leaves_out(it));
         let found = self.ranked(found);
         Ok(Mutated {
             found,

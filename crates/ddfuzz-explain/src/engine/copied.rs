@@ -1,0 +1,263 @@
+//! Finds a heap block that the program frees after it has copied its content to a new, longer block,
+//! although the old one is still read: as through a reference to an element of a vector that has
+//! grown since.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use ddfuzz_triage::memory::Memory;
+
+use super::freed::Lost;
+use super::origin::{History, Origin};
+use super::run::{Next, Pace, Run, STOPS};
+use super::watchdog::TimeLimit;
+use super::{Ending, Engine, EngineError, Side, if_supported};
+
+/// Largest number of stops of a run at allocating functions, and at their returns; of a run with
+/// more, nothing is found.
+const MOST_STOPS: usize = 20_000;
+/// Number of the latest allocations among which the new block is searched for.
+const RECENT: usize = 32;
+/// Largest number of values from which the failing one was made whose memory is looked at.
+const VALUES: usize = 3;
+
+/// A heap block that the failing run has freed, and whose memory it has not allocated again.
+struct Freed {
+    /// Number of the call of `free`, from 1, among all calls of `free` in the run.
+    nth: u64,
+    /// Addresses of the calls in the program's own code that led to the call of `free`, innermost
+    /// first.
+    calls: Vec<u64>,
+    /// Addresses of the block.
+    block: Range<u64>,
+    /// Address of the block that was last allocated before, of those that are longer.
+    new: u64,
+}
+
+/// What a run has allocated and freed so far.
+#[derive(Default)]
+struct Followed {
+    /// Calls of allocating functions that have not returned: the stack pointer after the return,
+    /// and the size in bytes that is asked for.
+    pending: Vec<(u64, u64)>,
+    /// The latest allocations: addresses and sizes in bytes.
+    recent: VecDeque<(u64, u64)>,
+    frees: u64,
+    freed: Option<Freed>,
+}
+
+/// Addresses in the process of the functions that allocate and free heap blocks.
+#[derive(Clone, Copy)]
+struct Functions {
+    malloc: u64,
+    calloc: u64,
+    free: u64,
+}
+
+impl Engine {
+    /// Finds the call of `free` that frees the block from which the failing run has read the value
+    /// it fails with, or one of those from which this value was made, if the program has copied the
+    /// block's content to a new block before. As a test, the run is made without this call, and with
+    /// the content of the new block in the old one; it may take `limit`, and by how it ends,
+    /// `averts` tells whether it does not fail. `None` if there is no such call, or if the run
+    /// fails.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn copied_early(
+        &mut self,
+        history: &History,
+        limit: TimeLimit,
+        averts: impl Fn(&Ending) -> bool,
+    ) -> Result<Option<Lost>, EngineError> {
+        let Some(functions) = self.functions().map(|it| it.filter(|_| !self.has_asan))? else {
+            return Ok(None);
+        };
+        let last = history.origin.iter();
+        let origins = last.flat_map(|it: &Origin| std::iter::once(it).chain(&it.earlier));
+        let mut tried: Vec<Range<u64>> = Vec::new();
+        let read = origins.filter_map(|it| it.memory.map(|((at, _), _)| at));
+        for at in read.take(VALUES) {
+            if tried.iter().any(|it| it.contains(&at)) {
+                continue;
+            }
+            let Some(freed) = if_supported(self.last_freed(functions, at))? else {
+                continue;
+            };
+            tried.push(freed.block.clone());
+            let ending = self.with_content_kept(functions.free, &freed, limit)?;
+            if freed.calls.is_empty() || !ending.as_ref().is_some_and(&averts) {
+                continue;
+            }
+            let used = self.used_after_free(freed.nth)?.unwrap_or_default();
+            return Ok(Some(Lost {
+                calls: freed.calls,
+                used,
+                together: 1,
+                is_move: true,
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Finds the C library's functions for heap blocks; `None` if the program does not use them.
+    fn functions(&mut self) -> Result<Option<Functions>, EngineError> {
+        let Some(run) = self.at_entry(Side::Failing)? else {
+            return Ok(None);
+        };
+        let all = ["malloc", "calloc", "free"].map(|name| self.runtime_symbol(&run.process, name));
+        Ok(match all {
+            [Some(malloc), Some(calloc), Some(free)] => Some(Functions {
+                malloc,
+                calloc,
+                free,
+            }),
+            _ => None,
+        })
+    }
+
+    /// Makes the failing run to its end. Returns the block with the address `at` that it has freed
+    /// last, if it has not allocated this address again, and has allocated a longer block shortly
+    /// before; else `None`.
+    fn last_freed(&mut self, functions: Functions, at: u64) -> Result<Option<Freed>, EngineError> {
+        let Some(mut run) = self.at_entry(Side::Failing)? else {
+            return Ok(None);
+        };
+        for function in [functions.malloc, functions.calloc, functions.free] {
+            run.process.set_breakpoint(function)?;
+        }
+        let mut known = Followed::default();
+        for _ in 0..MOST_STOPS {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(_) => return Ok(known.freed),
+                Next::Other(_) => {}
+                Next::Breakpoint(registers) => {
+                    let here = registers.rip;
+                    if here == functions.free {
+                        known.frees += 1;
+                        if let Some((block, new)) = known.frees_copied(&mut run, registers.rdi, at)
+                        {
+                            let frames = self.frames(&mut run.process)?;
+                            known.freed = Some(Freed {
+                                nth: known.frees,
+                                calls: self.own_calls(&frames),
+                                block,
+                                new,
+                            });
+                        }
+                    } else if [functions.malloc, functions.calloc].contains(&here) {
+                        let size = match here == functions.malloc {
+                            true => registers.rdi,
+                            false => registers.rdi.saturating_mul(registers.rsi),
+                        };
+                        if let Some(back) = run.process.word(registers.rsp) {
+                            run.process.set_breakpoint(back)?;
+                            known.pending.push((registers.rsp + 8, size));
+                        }
+                    } else {
+                        known.returned(registers.rsp, registers.rax, at);
+                    }
+                    run.process.step_over(here)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the failing run with the call of `free` that has freed `freed` left out, and with the
+    /// content of the new block in the old one from then on. Returns how the run ends; `None` if it
+    /// does not come to the call.
+    fn with_content_kept(
+        &mut self,
+        free: u64,
+        freed: &Freed,
+        limit: TimeLimit,
+    ) -> Result<Option<Ending>, EngineError> {
+        self.changed_runs += 1;
+        let Some(mut run) = self.at_entry(Side::Failing)? else {
+            return Ok(None);
+        };
+        run.process.set_breakpoint(free)?;
+        let _limit = run.process.limit(limit.times(STOPS));
+        let mut calls = 0;
+        loop {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => return Ok((calls >= freed.nth).then_some(*ending)),
+                Next::Other(_) => {}
+                Next::Breakpoint(registers) => {
+                    calls += 1;
+                    if calls < freed.nth {
+                        run.process.step_over(registers.rip)?;
+                        continue;
+                    }
+                    let length = (freed.block.end - freed.block.start) as usize;
+                    let content = run.process.bytes(freed.new, length);
+                    run.process.write(freed.block.start, &content)?;
+                    run.process.remove_breakpoints()?;
+                    run.process.return_at_once(registers, registers.rax)?;
+                }
+            }
+        }
+    }
+}
+
+impl Followed {
+    /// Records that a function has returned `value`, with the stack pointer `stack_pointer`. If it
+    /// is an allocating function, and the new block has the address `at`, forgets that this address
+    /// was freed.
+    fn returned(&mut self, stack_pointer: u64, value: u64, at: u64) {
+        // Calls that a `longjmp` has left never return.
+        self.pending.retain(|it| it.0 >= stack_pointer);
+        let Some((_, size)) = self.pending.pop_if(|it| it.0 == stack_pointer) else {
+            return;
+        };
+        if (value..value.saturating_add(size)).contains(&at) {
+            self.freed = None;
+        }
+        self.recent.truncate(RECENT - 1);
+        self.recent.push_front((value, size));
+    }
+
+    /// Returns the block that `free` frees now at the address `block`, if it has the address `at`,
+    /// and the latest of the longer blocks that were allocated shortly before; else `None`.
+    fn frees_copied(&self, run: &mut Run, block: u64, at: u64) -> Option<(Range<u64>, u64)> {
+        if block == 0 || block > at {
+            return None;
+        }
+        // The allocator keeps the size of its blocks before them.
+        let size = run.process.word(block.wrapping_sub(8)).unwrap_or(0) & !7;
+        let usable = size.saturating_sub(8);
+        let is_longer = |it: &&(u64, u64)| it.0 != block && it.1 >= usable;
+        let new = self.recent.iter().find(is_longer)?.0;
+        let block = block..block.saturating_add(usable);
+        block.contains(&at).then_some((block, new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allocated_again_is_not_freed() {
+        let mut known = Followed {
+            pending: vec![(0x2000, 8), (0x1000, 64)],
+            freed: Some(Freed {
+                nth: 1,
+                calls: vec![1],
+                block: 0x5000..0x5020,
+                new: 0x6000,
+            }),
+            ..Followed::default()
+        };
+        // Another function's return.
+        known.returned(0xf00, 0x5000, 0x5008);
+        assert!(known.freed.is_some() && known.recent.is_empty());
+        known.returned(0x1000, 0x7000, 0x5008);
+        assert!(known.freed.is_some() && known.recent == [(0x7000, 64)]);
+        known.returned(0x2000, 0x5001, 0x5008);
+        assert!(known.freed.is_none() && known.recent[0] == (0x5001, 8));
+    }
+}
