@@ -1,6 +1,8 @@
 //! Sentences of the text about accesses outside of variables, and about variables that are read
 //! before anything sets them. Pure.
 
+use ddfuzz_triage::short_function;
+
 use crate::named_places::{calls, plain_place, shown_place};
 use crate::report::{Explanation, OverrunRecord};
 
@@ -18,7 +20,6 @@ fn overrun(it: &Explanation) -> Option<String> {
     let found = it.overrun.as_ref()?;
     let what = crossing(found, ["writes to", "writes", "into"]);
     let so = if found.is_averted { "" } else { " so" };
-    let over = over_return(found).map_or_else(String::new, |it| format!(", and {it}"));
     let line = found.place.first().and_then(|it| it.line);
     let next = found.next.iter().filter(|it| it.line != line);
     let next: Vec<String> = next.map(plain_place).collect();
@@ -27,15 +28,21 @@ fn overrun(it: &Explanation) -> Option<String> {
         false => format!(" and what {} writes on from there", next.join(", ")),
     };
     Some(format!(
-        "{what}{over}. With this{with} undone, the run does not fail{so}."
+        "{what}. With this{with} undone, the run does not fail{so}."
     ))
 }
 
-/// Returns words that say whose return address the write `found` overwrites; `None` if it overwrites
-/// none.
-fn over_return(found: &OverrunRecord) -> Option<String> {
-    let function = found.return_of.as_ref()?;
-    Some(format!("the return address of {function} is overwritten"))
+/// Returns the names of what the access `found` reaches outside of its variable: other variables,
+/// and the return address of a function; empty if there are none.
+fn reached(found: &OverrunRecord) -> String {
+    let variables = found.into.join(", ");
+    let address = (found.return_of.as_deref())
+        .map(|it| format!("the return address of {}", short_function(it)));
+    match (variables.is_empty(), address) {
+        (_, None) => variables,
+        (true, Some(address)) => address,
+        (false, Some(address)) => format!("{variables} and {address}"),
+    }
 }
 
 /// Returns the beginning of a sentence that says which access (a write or read, `found`) reaches
@@ -49,9 +56,9 @@ fn crossing(found: &OverrunRecord, words: [&str; 3]) -> String {
         Some(element) => format!(
             "{place} {to} element {element} of {variable}, which has {}: that is {}",
             found.elements,
-            match found.into.as_slice() {
-                [] => "where no variable is".to_owned(),
-                names => format!("in {}", names.join(", ")),
+            match reached(found) {
+                names if names.is_empty() => "where no variable is".to_owned(),
+                names => format!("in {names}"),
             }
         ),
         None => format!(
@@ -59,10 +66,10 @@ fn crossing(found: &OverrunRecord, words: [&str; 3]) -> String {
             found.written,
             found.bytes,
             found.beyond,
-            match found.into.as_slice() {
-                [] => "are where no variable is".to_owned(),
+            match reached(found) {
+                names if names.is_empty() => "are where no variable is".to_owned(),
                 // Others may be between these, and what the compiler keeps on the stack.
-                names => format!("reach into {}", names.join(", ")),
+                names => format!("reach into {names}"),
             }
         ),
     }

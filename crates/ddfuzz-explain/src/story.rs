@@ -121,7 +121,10 @@ pub fn headline(it: &Explanation) -> String {
         }
         (Some(function), ..) => format!(" in {function}"),
         (None, Some(file), Some(line)) => format!(" at {}:{line}", base(file)),
-        _ => String::new(),
+        _ => (it.overrun.as_ref().and_then(|it| it.return_of.as_deref()))
+            .map_or_else(String::new, |it| {
+                format!(" after the return of {}", short_function(it))
+            }),
     };
     let place = match &crash.library {
         Some(library) => format!("{place} of {library}, whose code is not examined"),

@@ -5,7 +5,7 @@ mod explained;
 
 use ddfuzz_explain::report::FrameRecord;
 use ddfuzz_explain::{Explanation, story};
-use explained::{PLAIN, explained, program};
+use explained::{PLAIN, explained, program, program_by};
 
 const BOTH: [&[&str]; 2] = [PLAIN, &["-g", "-Og", "-fno-stack-protector"]];
 
@@ -131,5 +131,58 @@ fn reads_that_are_meant_are_not_told() {
             );
             assert_eq!(it.overread, None, "{text}");
         }
+    }
+}
+
+#[test]
+fn a_write_over_a_return_address_is_told_with_what_writes_on_from_there() {
+    let long = format!("c {}\n", "0123456789".repeat(5));
+    for flags in BOTH {
+        let (it, text) = told("returns.c", flags, &long, "c 0123456789\n");
+        let found = it.overrun.as_ref().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(functions(&found.place)[..2], ["copied", "put"], "{text}");
+        assert_eq!((found.written, found.bytes), (50, 16), "{text}");
+        assert_eq!(found.return_of.as_deref(), Some("put"), "{text}");
+        assert!(found.is_averted && found.next.len() == 1, "{text}");
+        let why = "writes past the end of out, over the return address of put";
+        assert_eq!(first(&it), ("copied", why), "{text}");
+        assert!(text.contains("writes on from there undone"), "{text}");
+    }
+}
+
+#[test]
+fn a_write_to_the_array_of_each_call_of_a_recursion_is_undone_in_all_of_them() {
+    for flags in BOTH {
+        let failing = format!("d {}\n", "0123456789".repeat(4));
+        let (it, text) = told("returns.c", flags, &failing, "d 0123\n");
+        let found = it.overrun.as_ref().unwrap_or_else(|| panic!("{text}"));
+        assert!(found.is_averted && found.element.is_some(), "{text}");
+        assert_eq!(found.variable, "indent", "{text}");
+        assert_eq!(first(&it).0, "entered", "{text}");
+    }
+}
+
+#[test]
+fn a_function_that_others_call_with_more_room_is_judged_by_calls_from_the_same_place() {
+    for flags in BOTH {
+        let (it, text) = told("returns.c", flags, "n abcdefghijklmno\n", "n ab\n");
+        let found = it.overrun.as_ref().unwrap_or_else(|| panic!("{text}"));
+        assert!(found.is_averted && found.is_unusual, "{text}");
+        assert_eq!(found.variable, "it.code", "{text}");
+        assert_eq!(functions(&found.place)[..2], ["word", "named"], "{text}");
+    }
+}
+
+#[test]
+fn a_block_that_is_freed_after_it_was_copied_is_named_with_its_later_use() {
+    let flags: [&[&str]; 2] = [&["-g", "-O0"], &["-g", "-Og"]];
+    for flags in flags {
+        let program = program_by("g++", "listeners.cc", flags);
+        let it = explained(&program, b"a 0\nmore 3\n", Some(b"a 0\nmore 2\n"));
+        let text = story::text(&it);
+        assert!(it.is_copied, "{text}");
+        assert!(functions(&it.moved_early).contains(&"add"), "{text}");
+        assert_eq!(first(&it).0, "call", "{text}");
+        assert!(text.contains("with the content of the new one"), "{text}");
     }
 }

@@ -211,6 +211,18 @@ fn next_writes<'a>(
     next
 }
 
+/// Returns the range of the array of the write `found`, as distances in bytes from the pointer to
+/// which the instruction adds an index; `None` if the write is not to one element, or if the
+/// instruction adds none.
+fn inside_of(whole: &Recorded, found: &Found) -> Option<Range<i64>> {
+    let is_element = matches!(found.bound, Bound::Element { .. });
+    let base = whole.executed[found.outermost()].element_base();
+    let base = base.filter(|_| is_element)?;
+    let distance = |at: u64| at.wrapping_sub(base) as i64;
+    let has = &found.crossing.has;
+    Some(distance(has.start)..distance(has.end))
+}
+
 /// Returns the address of the first instruction of the innermost function, among those that are
 /// being executed when the instruction with the index `at` is, whose return address is among the
 /// addresses `written`; `None` if there is none.
@@ -286,7 +298,7 @@ impl Engine {
             beyond.extend(next.iter().map(|it| it.1.clone()));
             let undone = std::iter::once(it).chain(next.iter().map(|it| it.0));
             let undone: Vec<&Written> = undone.collect();
-            let element = Allowed::of(whole, &found).filter(|it| it.how == How::Anywhere);
+            let element = inside_of(whole, &found);
             let ending = self.without_writes(whole, &undone, (&beyond, element), limit)?;
             let is_averted = averts(&ending);
             if is_averted || other.is_none() && !fails(&ending) {
@@ -379,14 +391,15 @@ impl Engine {
     }
 
     /// Makes the failing run, and undoes after each execution of an instruction of the writes `all`
-    /// what it has written to the memory `beyond`. If `element` has the bounds of the first of
-    /// these instructions, also undoes each write of it outside of them, such as one to the same
-    /// array in another call of its function. Returns how the run ends.
+    /// what it has written to the memory `beyond`. If `element` has the range of an array, as
+    /// distances from the pointer that the first of these instructions uses ([`inside_of`]), also
+    /// undoes each write of it outside of this range, such as one to the same array in another call
+    /// of its function. Returns how the run ends.
     fn without_writes(
         &mut self,
         whole: &Recorded,
         all: &[&Written],
-        (beyond, element): (&[Range<u64>], Option<Allowed>),
+        (beyond, element): (&[Range<u64>], Option<Range<i64>>),
         limit: TimeLimit,
     ) -> Result<Ending, EngineError> {
         self.changed_runs += 1;
@@ -415,8 +428,11 @@ impl Engine {
                     let mut before = read(&mut run);
                     let first = &whole.executed[all[0].at];
                     let now = Executed::again(first.instruction, by_number(&registers));
-                    let outside = (element.as_ref()).filter(|_| registers.rip == all[0].pc);
-                    if let Some((at, size)) = outside.and_then(|it| it.outside(&now)) {
+                    let inside = (element.as_ref()).filter(|_| registers.rip == all[0].pc);
+                    let written = now.written().zip(now.element_base());
+                    if let Some((inside, ((at, size), base))) = inside.zip(written)
+                        && !inside.contains(&(at.wrapping_sub(base) as i64))
+                    {
                         before.push((at, run.process.bytes(at, size as usize)));
                     }
                     let is_it = |it: &&&Written| it.pc == registers.rip;
@@ -494,8 +510,9 @@ impl Engine {
     }
 
     /// Returns whether the instruction of the write `found` writes, in the passing run, no more
-    /// than its variable has room for in the failing run; `None` if the passing run does not
-    /// execute the instruction, or if that cannot be told.
+    /// than its variable has room for in the failing run, when its function is called from the same
+    /// place; `None` if the passing run does not execute the instruction in such a call, or if that
+    /// cannot be told.
     fn in_passing_run(
         &mut self,
         whole: &Recorded,
@@ -506,6 +523,8 @@ impl Engine {
             return Ok(None);
         };
         let executed = &whole.executed[found.outermost()];
+        let site = callers(whole, found.outermost(), 1).first().copied();
+        let site = site.map(|at| whole.executed[at].instruction.next_ip());
         let mut run = self.start(Side::Passing)?;
         run.process.set_breakpoint(of.pc)?;
         let (mut is_executed, mut last) = (false, 0..0);
@@ -515,6 +534,13 @@ impl Engine {
                 Next::Ended(_) => break,
                 Next::Other(_) => {}
                 Next::Breakpoint(registers) => {
+                    let from = self.frames(&mut run.process)?.get(1).map(|it| it.pc);
+                    if site.is_some() && from != site {
+                        if self.pass_write(&mut run, executed)?.is_some() {
+                            break;
+                        }
+                        continue;
+                    }
                     let now = Executed::again(executed.instruction, by_number(&registers));
                     let before = allowed.seen(&now, &mut run);
                     if self.pass_write(&mut run, executed)?.is_some() {
@@ -588,14 +614,6 @@ impl Allowed {
             }
             _ => Vec::new(),
         }
-    }
-
-    /// Returns address and size in bytes of the memory that the instruction `now` accesses, if it is
-    /// one element outside of the bounds; else `None`.
-    fn outside(&self, now: &Executed) -> Option<(u64, u64)> {
-        let (at, size) = self.accessed(now)?;
-        let distance = at.wrapping_sub(now.element_base()?) as i64;
-        (!self.room.contains(&distance)).then_some((at, size))
     }
 
     /// Returns address and size in bytes of the memory that the instruction `now` reads or, if the
