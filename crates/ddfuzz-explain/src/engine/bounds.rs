@@ -352,7 +352,7 @@ impl Engine {
     /// Returns those of the writes `all` that may have left their variable, at most [`READ`], in
     /// the order of time. Tells them by the state `graph` at the end of the run; for writes to
     /// local variables that do not exist any more at the end, takes the longest of each
-    /// instruction.
+    /// instruction, and one of medium length.
     fn doubtful<'a>(
         &self,
         whole: &Recorded,
@@ -366,7 +366,13 @@ impl Engine {
         }
         // What is below the stack pointer of a later instruction is gone.
         let lowest = whole.executed.iter().map(stack).min().unwrap_or(0);
-        let is_gone = |it: &&Written| (lowest..highest[it.at]).contains(&it.first);
+        let top = whole.executed.iter().map(stack).max().unwrap_or(0);
+        // Frames below a damaged one are not found at the end.
+        let is_lost = |it: &Written| {
+            (lowest..top).contains(&it.base) && graph.containing(it.base).is_none()
+        };
+        let is_gone =
+            |it: &&Written| (lowest..highest[it.at]).contains(&it.first) || is_lost(it);
         let length = |it: &Written| it.range.end - it.range.start;
         let mut found: Vec<&Written> = Vec::new();
         let all: Vec<&Written> = all.iter().filter(|it| !it.is_read).collect();
@@ -380,8 +386,13 @@ impl Engine {
         let those = all.iter().copied().filter(is_gone);
         for it in those.filter(|it| known.insert(it.pc)) {
             let same = all.iter().copied().filter(|other| other.pc == it.pc);
-            let longest = same.filter(is_gone).max_by_key(|it| length(it));
-            gone.extend(longest.filter(|it| it.count > 1 || it.base != it.first));
+            let same = same.filter(is_gone);
+            let mut same: Vec<&Written> =
+                same.filter(|it| it.count > 1 || it.base != it.first).collect();
+            same.sort_by_key(|it| length(it));
+            // The stack may be damaged before the last of them.
+            let middle = same.get(same.len() / 2).filter(|_| same.len() > 2);
+            gone.extend(same.last().into_iter().chain(middle).copied());
         }
         gone.sort_by_key(|it| std::cmp::Reverse(length(it)));
         found.extend(gone);
