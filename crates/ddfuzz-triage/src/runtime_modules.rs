@@ -13,6 +13,13 @@ const MODULES: &[&str] = &[
     "linux-vdso", "[vdso]",
 ];
 
+/// Checks whether a module with the base name `base_name` is ddfuzz's own, which calls the target's
+/// entry function (`main`) in place of the C library.
+pub fn calls_entry(base_name: &str) -> bool {
+    let stem = base_name.split(".so").next().unwrap_or(base_name);
+    matches!(stem, "ddfuzz-copy" | "ddfuzz-runtime")
+}
+
 /// Checks whether a module with the base name `base_name` belongs to a runtime (C library,
 /// compiler, sanitizer) and not to the user's code.
 pub fn is_runtime_module(base_name: &str) -> bool {

@@ -17,6 +17,7 @@ use crate::instruction::{
 use crate::memory::{Maps, Memory, ProcessMemory};
 use crate::modules::{Layout, ModuleCache, Region, Source};
 use crate::registers::Registers;
+use crate::runtime_modules::calls_entry;
 use crate::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
 use crate::unwind::{Step, Walk, WalkStart, is_return_address, walk};
 
@@ -258,8 +259,8 @@ fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
 /// recognized: the crash that followed must lie less than this behind the wrong address.
 const ASTRAY: u64 = 64;
 
-/// Returns true if a function has just returned to a wrong address in the code of the target,
-/// because a part of its return address was overwritten. The return address, which still lies below
+/// Returns true if a function has just returned to a wrong address in the code of the target, or in
+/// that which has called its entry function, because a part of its return address was overwritten. The return address, which still lies below
 /// the stack pointer, must meet three conditions: it is in the middle of a function, it follows no
 /// call instruction, and it lies less than 64 bytes before the program counter, in the same
 /// function.
@@ -273,7 +274,7 @@ fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memo
     let function = |at: u64| region.module.function_start(at.wrapping_sub(region.bias));
     let start = function(address);
     registers.pc.wrapping_sub(address) < ASTRAY
-        && !region.is_runtime(address)
+        && (!region.is_runtime(address) || calls_entry(&region.name))
         && region.range.contains(&registers.pc)
         && start.is_some_and(|start| start != address.wrapping_sub(region.bias))
         && start == function(registers.pc)
