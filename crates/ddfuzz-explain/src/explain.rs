@@ -236,7 +236,8 @@ impl<'a> Explaining<'a> {
         }
         let criterion = self.criterion_unless_slice(&mut engine, &failing)?;
         // The first run has more to do.
-        let took = self.replays(&mut engine, Side::Failing, &failing)?;
+        let is_crash = matches!(criterion, Some(Criterion::Crash(_)));
+        let took = self.replays(&mut engine, Side::Failing, (&failing, is_crash))?;
         let limit = of_tests(took);
         engine.test_limit = limit;
         if request.slice.is_some() {
@@ -259,7 +260,7 @@ impl<'a> Explaining<'a> {
             add_facts(result, engine, ways, block, budget)
         })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
-        self.replays(&mut engine, Side::Passing, &passing.ending)?;
+        self.replays(&mut engine, Side::Passing, (&passing.ending, is_crash))?;
         self.overrun(&mut engine, ways, &input)?;
         self.mutants(&mut engine, ways, &input)?;
         engine.set_input(Side::Passing, input.clone());
@@ -461,12 +462,13 @@ impl<'a> Explaining<'a> {
     }
 
     /// Makes the run `side` twice more, and returns the least CPU time and wall time of these two
-    /// runs. Refuses the explanation if one of them does not end as `first` does.
+    /// runs. Refuses the explanation if one of them does not end as `first` does; if the failure is
+    /// a crash (`is_crash`), the output may differ, such as by a time or by a freed block's content.
     fn replays(
         &mut self,
         engine: &mut Engine,
         side: Side,
-        first: &Ending,
+        (first, is_crash): (&Ending, bool),
     ) -> Result<TimeLimit, Early> {
         let mut least = TimeLimit::of(Duration::MAX);
         for replay in 1..REPLAYS {
@@ -475,7 +477,9 @@ impl<'a> Explaining<'a> {
             least.cpu = least.cpu.min(cpu_of_children().saturating_sub(before));
             least.wall = least.wall.min(began.elapsed());
             engine.check_time()?;
-            if again != *first {
+            let is_same = (&again.ended, &again.crash, &again.stack)
+                == (&first.ended, &first.crash, &first.stack);
+            if !is_same || !is_crash && again.output != first.output {
                 self.result.crash.replays = if side == Side::Failing {
                     replay
                 } else {

@@ -89,9 +89,16 @@ fn threads_of_a_program_whose_exit_status_is_the_failure() {
 #[test]
 fn runs_that_differ_from_each_other() {
     assert_eq!(
-        reason(b"px\n", b"py\n"),
+        reason(b"rx\n", b"ry\n"),
         "the program does not behave the same in each run"
     );
+}
+
+#[test]
+fn runs_that_differ_in_what_they_print_are_explained() {
+    let it = explained(&refused(), b"px\n", Some(b"py\n"));
+    assert_eq!(it.refused, None);
+    assert!(!it.chain.is_empty(), "{}", story::text(&it));
 }
 
 #[test]

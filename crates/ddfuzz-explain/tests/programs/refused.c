@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -32,6 +33,14 @@ static void crash_if_wanted(void)
     int *place = NULL;
     if (fails)
         *place = 1;
+}
+
+/* Crashes in a call whose depth is random. */
+static int somewhere(int depth)
+{
+    if (depth == 0)
+        crash_if_wanted();
+    return depth > 0 ? somewhere(depth - 1) + 1 : 0;
 }
 
 /* A function with many statements that the passing run does not execute. */
@@ -108,6 +117,11 @@ int main(void)
     fails = line[1] == 'x';
     if (line[0] == 'd')
         return deep(0) & 1;
+    if (line[0] == 'r') {
+        unsigned short depth = 0;
+        getrandom(&depth, sizeof depth, 0);
+        return somewhere(depth % 4096) & 1;
+    }
     if (line[0] == 'o' && fails)
         only_failing();
     if (line[0] == 'l')
