@@ -237,7 +237,7 @@ impl<'a> Explaining<'a> {
         let criterion = self.criterion_unless_slice(&mut engine, &failing)?;
         // The first run has more to do.
         let is_crash = matches!(criterion, Some(Criterion::Crash(_)));
-        let took = self.replays(&mut engine, Side::Failing, (&failing, is_crash))?;
+        let took = self.replays(&mut engine, Side::Failing, (&mut failing, is_crash))?;
         let limit = of_tests(took);
         engine.test_limit = limit;
         if request.slice.is_some() {
@@ -259,8 +259,8 @@ impl<'a> Explaining<'a> {
             add_first_value(result, engine, recursion.as_ref(), &trace)?;
             add_facts(result, engine, ways, block, budget)
         })?;
-        let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
-        self.replays(&mut engine, Side::Passing, (&passing.ending, is_crash))?;
+        let (mut passing, input) = self.passing(&mut engine, &criterion, &trace)?;
+        self.replays(&mut engine, Side::Passing, (&mut passing.ending, is_crash))?;
         self.overrun(&mut engine, ways, &input)?;
         self.mutants(&mut engine, ways, &input)?;
         engine.set_input(Side::Passing, input.clone());
@@ -463,12 +463,13 @@ impl<'a> Explaining<'a> {
 
     /// Makes the run `side` twice more, and returns the least CPU time and wall time of these two
     /// runs. Refuses the explanation if one of them does not end as `first` does; if the failure is
-    /// a crash (`is_crash`), the output may differ, such as by a time or by a freed block's content.
+    /// a crash (`is_crash`), the output may differ, such as by a time or by a freed block's content,
+    /// which is then noted in `first`.
     fn replays(
         &mut self,
         engine: &mut Engine,
         side: Side,
-        (first, is_crash): (&Ending, bool),
+        (first, is_crash): (&mut Ending, bool),
     ) -> Result<TimeLimit, Early> {
         let mut least = TimeLimit::of(Duration::MAX);
         for replay in 1..REPLAYS {
@@ -487,6 +488,7 @@ impl<'a> Explaining<'a> {
                 };
                 return Err(Early::Refused(refusal_of(Unsupported::Unsteady)));
             }
+            first.varies |= again.output != first.output;
         }
         self.result.crash.replays = REPLAYS;
         Ok(least)

@@ -368,11 +368,9 @@ impl Engine {
         let lowest = whole.executed.iter().map(stack).min().unwrap_or(0);
         let top = whole.executed.iter().map(stack).max().unwrap_or(0);
         // Frames below a damaged one are not found at the end.
-        let is_lost = |it: &Written| {
-            (lowest..top).contains(&it.base) && graph.containing(it.base).is_none()
-        };
-        let is_gone =
-            |it: &&Written| (lowest..highest[it.at]).contains(&it.first) || is_lost(it);
+        let is_lost =
+            |it: &Written| (lowest..top).contains(&it.base) && graph.containing(it.base).is_none();
+        let is_gone = |it: &&Written| (lowest..highest[it.at]).contains(&it.first) || is_lost(it);
         let length = |it: &Written| it.range.end - it.range.start;
         let mut found: Vec<&Written> = Vec::new();
         let all: Vec<&Written> = all.iter().filter(|it| !it.is_read).collect();
@@ -387,8 +385,9 @@ impl Engine {
         for it in those.filter(|it| known.insert(it.pc)) {
             let same = all.iter().copied().filter(|other| other.pc == it.pc);
             let same = same.filter(is_gone);
-            let mut same: Vec<&Written> =
-                same.filter(|it| it.count > 1 || it.base != it.first).collect();
+            let mut same: Vec<&Written> = same
+                .filter(|it| it.count > 1 || it.base != it.first)
+                .collect();
             same.sort_by_key(|it| length(it));
             // The stack may be damaged before the last of them.
             let middle = same.get(same.len() / 2).filter(|_| same.len() > 2);

@@ -205,6 +205,7 @@ impl Engine {
                     ended: Ended::Timeout,
                     crash: None,
                     output: Vec::new(),
+                    varies: false,
                     stack: Vec::new(),
                 };
                 Ok(ChangedRun { ending, arrivals })

@@ -335,6 +335,7 @@ impl Engine {
             ended,
             crash: None,
             output: self.written(),
+            varies: false,
             stack,
         }))
     }
@@ -390,6 +391,7 @@ impl Engine {
             ended: Ended::Signal(signal),
             crash: Some(crash),
             output: self.written(),
+            varies: false,
             stack,
         })))
     }
