@@ -84,6 +84,13 @@ impl Explaining<'_> {
             return refuse(&reason, &hint);
         }
         if runs.states.values().any(|it| it.stays_with_all) {
+            if self.result.overflow.is_some() {
+                return refuse(
+                    "setting all variables of the passing run to the values of the failing one \
+                     does not make it fail, as what is written behind the block is not among them",
+                    "look at what is written behind the block, and at its size",
+                );
+            }
             return refuse(
                 "setting all variables of the passing run to the values of the failing one does \
                  not make it fail: what matters is not in its memory",

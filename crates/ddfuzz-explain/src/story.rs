@@ -342,8 +342,8 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
             note = format!("{note}  [{}]", link.confidence.word());
         }
         let is_named = |it: &SuspectRecord| {
-            let mut places = it.place.iter();
-            places.any(|it| (&it.file, it.line) == (&link.file, link.line))
+            let place = it.place.first();
+            place.is_some_and(|it| (&it.file, it.line) == (&link.file, link.line))
         };
         if look == Some(index) && it.look_first.first().is_some_and(is_named) {
             note += "   <- look here first";

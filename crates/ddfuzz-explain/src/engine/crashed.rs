@@ -113,9 +113,31 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
             let is_none = |number: &usize| last.registers[*number] >> ADDRESS_BITS != 0;
             ARGUMENTS.into_iter().filter(is_none).collect()
         }
-        _ => last.address_registers(),
+        _ => address_registers(last),
     };
     registers.into_iter().map(Value::Register).collect()
+}
+
+/// Largest distance below zero at which a number counts as an index, and not as an address.
+const NEGATIVE: i64 = 1 << 40;
+
+/// Returns the registers with which the instruction `last` addresses memory: those that hold what is
+/// no address of any memory, and no small negative number; if there are none, a null pointer to
+/// which an index is added; else all, the index first.
+fn address_registers(last: &Executed) -> Vec<usize> {
+    let all = last.address_registers();
+    let is_wild = |number: &usize| {
+        let value = last.registers[*number];
+        value >> ADDRESS_BITS != 0 && !(-NEGATIVE..0).contains(&(value as i64))
+    };
+    let wild: Vec<usize> = all.iter().copied().filter(is_wild).collect();
+    if !wild.is_empty() {
+        return wild;
+    }
+    match all[..] {
+        [_, base] if last.registers[base] == 0 => vec![base],
+        _ => all,
+    }
 }
 
 /// An instruction of a failing run about which something is odd, and whether the run still fails

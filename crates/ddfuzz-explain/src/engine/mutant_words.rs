@@ -194,7 +194,8 @@ impl Change<'_> {
     }
 
     /// Returns in words which operator the mutant has in place of the program's: each is `+`, `-`,
-    /// `&`, `|` or `^`. `None` if one of the two instructions computes none of these.
+    /// `&`, `|` or `^`. `None` if one of the two instructions computes none of these, or if the
+    /// source line does not have the program's.
     fn operator(&self) -> Option<String> {
         let name = |it: &Instruction| {
             Some(match it.mnemonic() {
@@ -206,11 +207,13 @@ impl Change<'_> {
                 _ => return None,
             })
         };
-        Some(format!(
-            "with `{}` in place of `{}`",
-            name(&self.is)?,
-            name(&self.was)?
-        ))
+        let (is, was) = (name(&self.is)?, name(&self.was)?);
+        let is_known = self
+            .source
+            .replace("&&", "")
+            .replace("||", "")
+            .replace("->", "");
+        (is_known.contains(was)).then(|| format!("with `{is}` in place of `{was}`"))
     }
 
     /// Returns in words how the mutant widens a number of few bits otherwise than the program,
@@ -273,10 +276,12 @@ impl Engine {
                 let told = code.and_then(|code| self.change_in_code(mutant, &code, bytes, source));
                 told.unwrap_or_else(|| mutant.words())
             }
-            Patch::Exchange(_, pair) => {
+            Patch::Exchange(at, pair) => {
+                let object = usize::from(self.calls_method(*at));
                 let named = pair.map(|it| {
                     let arguments = super::mutants::ARGUMENTS.iter();
                     let at = arguments.clone().position(|argument| *argument == it);
+                    let at = at.and_then(|at| at.checked_sub(object));
                     at.and_then(|at| ARGUMENTS.get(at)).copied()
                 });
                 match named {
@@ -331,6 +336,30 @@ impl Engine {
             }),
             _ => None,
         }
+    }
+
+    /// Returns true if `mutant` reads a variable of another type than the program does, such as a
+    /// pointer in place of a number, which a compiler would not accept.
+    pub(super) fn mixes_types(&self, mutant: &Mutant) -> bool {
+        let Patch::Code(at, bytes) = &mutant.patch else {
+            return false;
+        };
+        let code = self.code_in_file(*at..*at + CODE as u64);
+        mutant.kind == MutantKind::Operand
+            && code.is_some_and(|code| {
+                let ([was], [is]) = (decoded(&code, *at), decoded(bytes, *at));
+                let place = (at.wrapping_sub(self.bias), self.has_frame_pointer(*at));
+                self.info.is_of_other_type((&was, &is), place)
+            })
+    }
+
+    /// Returns true if the instruction at the address `pc` calls a method of C++, whose first
+    /// argument is the object.
+    fn calls_method(&self, pc: u64) -> bool {
+        let code = self.code_in_file(pc..pc + CODE as u64);
+        let target = code.map(|code| decoded::<1>(&code, pc)[0].near_branch_target());
+        let function = target.and_then(|it| self.info.function(it.wrapping_sub(self.bias)));
+        function.is_some_and(|it| it.variables.first().is_some_and(|it| it.name == "this"))
     }
 
     /// Returns true if the function that contains the address `pc` copies the stack pointer to the
@@ -465,8 +494,9 @@ mod tests {
         let connective = |source| change(&[0x7c, 2], &[0x7e, 2], source).connective();
         assert_eq!(connective("if (a && b)"), "with `||` in place of `&&`");
         // add eax, ecx
-        let operator = change(&[0x01, 0xc8], &[0x29, 0xc8], "").operator();
-        assert_eq!(operator.unwrap(), "with `-` in place of `+`");
+        let operator = |source| change(&[0x01, 0xc8], &[0x29, 0xc8], source).operator();
+        assert_eq!(operator("a + b").unwrap(), "with `-` in place of `+`");
+        assert_eq!(operator("table[at]"), None);
         // movzx eax, al
         let width = |is| change(&[0x0f, 0xb6, 0xc0], is, "").width().unwrap();
         assert_eq!(

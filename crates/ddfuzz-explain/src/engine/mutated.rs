@@ -320,7 +320,8 @@ impl Engine {
         let is_panic = self.is_of_rust() && failing.ending.ended == Ended::Exit(RUST_PANIC);
         let is_aborted = is_panic || failing.ending.ended == Ended::Signal(libc::SIGABRT);
         let leaves_out = |it: &Averting| is_aborted && it.fails && it.mutant.kind.decides();
-        found.retain(|it| it.is_telling() && !it.changes_much() && !leaves_out(it));
+        let is_odd = |it: &Averting| leaves_out(it) || self.mixes_types(&it.mutant);
+        found.retain(|it| it.is_telling() && !it.changes_much() && !is_odd(it));
         let found = self.ranked(found);
         Ok(Mutated {
             found,

@@ -9,7 +9,7 @@ use super::mutated::dwarf_number;
 use crate::crossing::parts_at;
 use crate::dwarf::locations::{Context, Found, evaluate};
 use crate::dwarf::{DebugInfo, Declared, Function};
-use crate::types::Shape;
+use crate::types::{Shape, TypeId};
 
 /// DWARF number of the register RBP, by which code with a frame pointer finds its local variables.
 const RBP: u16 = 6;
@@ -88,44 +88,70 @@ impl DebugInfo {
         (pc, has_frame_pointer): (u64, bool),
         source: &str,
     ) -> Option<String> {
-        let function = self.function(pc)?;
-        let [one, other] = match registers(was, is) {
-            Some(pair) => pair.map(|it| self.in_register(function, it, pc)),
+        let size = was.memory_size().size() as u64;
+        let [one, other] = match self.both((was, is), (pc, has_frame_pointer)) {
+            Some(both) => both.map(|it| it.0),
+            None if registers(was, is).is_some() => return None,
             None => {
                 let (base, offset) = simple_place(was)?;
                 let (_, to) = simple_place(is).filter(|it| it.0 == base)?;
-                let size = was.memory_size().size() as u64;
-                match base {
-                    Register::RSP => return None,
-                    Register::RBP if has_frame_pointer => {
-                        [offset, to].map(|it| self.in_frame(function, it, pc))
-                    }
-                    _ => self
-                        .fields((offset, to), size, source)
-                        .map_or([None, None], |it| it.map(Some)),
-                }
+                let is_frame = base == Register::RSP || base == Register::RBP && has_frame_pointer;
+                self.fields((offset, to), size, source)
+                    .filter(|_| !is_frame)?
             }
         };
-        let (one, other) = (one?, other?);
         let last = one.rsplit(['.', '>']).next()?;
         let is_named = names(source).iter().any(|it| it.0 == last);
         (is_named && one != other).then(|| format!("with `{other}` in place of `{one}`"))
     }
 
-    /// Returns the name of the variable of `function` that is in `register` at the address `pc`;
-    /// `None` if there is none, or several.
-    fn in_register(&self, function: &Function, register: Register, pc: u64) -> Option<String> {
-        let number = dwarf_number(register.full_register());
-        let all = visible(function, pc);
-        only(
-            all.filter(|it| it.register_at(pc) == Some(number))
-                .map(|it| it.name.clone()),
-        )
+    /// Returns the variable that the instruction `was` reads and the one that `is` reads in its
+    /// place, with the types of both, if they are in registers or in the frame; else `None`.
+    fn both(
+        &self,
+        (was, is): (&Instruction, &Instruction),
+        (pc, has_frame_pointer): (u64, bool),
+    ) -> Option<[(String, TypeId); 2]> {
+        let function = self.function(pc)?;
+        if let Some([one, other]) = registers(was, is) {
+            return Some([
+                in_register(function, one, pc)?,
+                in_register(function, other, pc)?,
+            ]);
+        }
+        let (base, one) = simple_place(was)?;
+        let (_, other) = simple_place(is).filter(|it| it.0 == base)?;
+        if base != Register::RBP || !has_frame_pointer {
+            return None;
+        }
+        Some([
+            self.in_frame(function, one, pc)?,
+            self.in_frame(function, other, pc)?,
+        ])
     }
 
-    /// Returns the name of the local variable of `function`, or of its part, that begins `offset`
-    /// bytes behind what the frame pointer points to; `None` if there is none, or several.
-    fn in_frame(&self, function: &Function, offset: i64, pc: u64) -> Option<String> {
+    /// Returns true if the instruction `is` reads a variable in place of another one that `was`
+    /// reads, and a compiler would not take the one for the other: one of them is no pointer, or
+    /// points to another type. Both instructions are at the address `pc` in the file;
+    /// `has_frame_pointer` is that of [`other_operand`](DebugInfo::other_operand).
+    pub(super) fn is_of_other_type(
+        &self,
+        both: (&Instruction, &Instruction),
+        at: (u64, bool),
+    ) -> bool {
+        let Some([(_, one), (_, other)]) = self.both(both, at) else {
+            return false;
+        };
+        match (&self.types.get(one).shape, &self.types.get(other).shape) {
+            (Shape::Pointer(one), Shape::Pointer(other)) => one != other,
+            (one, other) => matches!(one, Shape::Pointer(_)) != matches!(other, Shape::Pointer(_)),
+        }
+    }
+
+    /// Returns the name and the type of the local variable of `function`, or of its part, that
+    /// begins `offset` bytes behind what the frame pointer points to; `None` if there is none, or
+    /// several.
+    fn in_frame(&self, function: &Function, offset: i64, pc: u64) -> Option<(String, TypeId)> {
         let mut context = FrameOnly {
             memory: Unknown,
             base: None,
@@ -146,7 +172,7 @@ impl DebugInfo {
             let size = self.types.get(it.of).size;
             let within = address.checked_sub(start).filter(|it| *it < size)?;
             let part = parts_at(&self.types, (it.of, size), within).pop()?;
-            (part.range.start == within).then(|| format!("{}{}", it.name, part.path))
+            (part.range.start == within).then(|| (format!("{}{}", it.name, part.path), part.of))
         });
         only(all)
     }
@@ -177,6 +203,14 @@ impl DebugInfo {
         });
         only(all)
     }
+}
+
+/// Returns the name and the type of the variable of `function` that is in `register` at the address
+/// `pc`; `None` if there is none, or several.
+fn in_register(function: &Function, register: Register, pc: u64) -> Option<(String, TypeId)> {
+    let number = dwarf_number(register.full_register());
+    let all = visible(function, pc).filter(|it| it.register_at(pc) == Some(number));
+    only(all.map(|it| (it.name.clone(), it.of)))
 }
 
 /// Returns the variables of `function` that are visible at the address `pc`.
