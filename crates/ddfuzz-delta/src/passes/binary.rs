@@ -221,7 +221,7 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
 /// deleted: deletes the last piece or, if the text then does not fail, the first one or one in the
 /// middle instead. Returns true if one of these texts fails, which confirms the guess; false if
 /// none does.
-async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
+pub(super) async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     let Some(end) = protocol.len().checked_sub(1) else {
         return false;

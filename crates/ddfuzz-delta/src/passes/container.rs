@@ -379,6 +379,13 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
     }
 }
 
+/// Reduces the payload (changeable bytes) that passes edit at present, a text, as thoroughly as those
+/// of a file of a known format.
+pub(super) async fn reduce_text(work: &mut CurrentBest) {
+    reduce_content(work, Care::Thorough).await;
+    work.limit_fruitless(None);
+}
+
 /// Deletes bytes from all payloads (changeable bytes) with the same content at once, such as a name
 /// that must be the same at several places. Returns the document (the parsed file) with the reduced
 /// payloads.

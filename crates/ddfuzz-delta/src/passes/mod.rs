@@ -45,6 +45,7 @@ mod elements;
 mod envelope;
 mod environments;
 mod field;
+mod framed;
 mod gap_model;
 mod halves;
 mod list;

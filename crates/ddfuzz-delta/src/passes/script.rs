@@ -7,7 +7,8 @@ use crate::passes::binary::{binary, delete_blocks, unchecked_records};
 use crate::passes::container::{container, delete_parts_again};
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
-use crate::passes::deletions::{VainRuns, pairs, runs, singles};
+use crate::passes::deletions::{VainRuns, pairs, runs, singles, stretches};
+use crate::passes::framed::framed_text;
 use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::multiples::multiples;
@@ -193,8 +194,11 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     let fewest = if by_lines { 1 } else { FEWEST_PAIRS };
     // Searches that are replayed from logs without a structure do not know newer rules.
     let is_replayable = matches!(known, Structure::Unknown);
-    // A binary frame may contain a text.
+    // A binary frame may contain a text, whose brackets are no guide as long as the frame is not known.
+    let is_framed =
+        plan == Plan::Rewrite && matches!(known, Structure::Binary) && framed_text(&mut work).await;
     let structured = contained
+        || is_framed
         || work.is_text() && structure(&mut work, fewest).await
         || plan == Plan::Rewrite && binary(&mut work, is_replayable).await;
     if by_words {
@@ -264,6 +268,10 @@ impl Rounds {
                 continue;
             }
             if self.plan == Plan::Rewrite && last_form(work, &mut values).await {
+                continue;
+            }
+            let is_replayable = matches!(known, Structure::Unknown);
+            if self.plan == Plan::Rewrite && !is_replayable && stretches(work).await {
                 continue;
             }
             if self.plan == Plan::Rewrite && refine(work, known, &mut refined).await {

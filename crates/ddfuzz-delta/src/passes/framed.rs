@@ -1,0 +1,170 @@
+//! The pass over a text inside of a binary frame: a length or a checksum of the text stands near its
+//! front or behind it, and is corrected after each edit of the text.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::document::Document;
+use crate::passes::binary::confirm_reading;
+use crate::passes::container::reduce_text;
+use crate::passes::current_best::{CurrentBest, looks_like_text};
+use crate::passes::detect::{SCOPE, frames, sealed};
+use crate::passes::field::{Field, Meaning};
+use crate::passes::protocol::Protocol;
+use crate::passes::words::words;
+use crate::Outcome;
+
+/// Maximum size, in bytes, of files that are searched for frames. A larger one takes too long to
+/// sum up for each test.
+pub(super) const LARGEST_FRAME: usize = 1 << 22;
+/// Minimum size, in bytes, of a text in a frame.
+const LEAST_TEXT: usize = 32;
+/// Maximum number of guesses of a frame that are tested.
+const READINGS: usize = 4;
+/// Maximum number of rounds in which the text in a frame is reduced; each but the last has changed
+/// it.
+const ROUNDS: usize = 4;
+
+/// A file that consists of a text and of the fields around it, as a document of one payload (the
+/// text).
+#[derive(Clone)]
+struct Frame {
+    file: Vec<u8>,
+    /// The fields of the frame: lengths first, then checksums by ascending size of what they cover.
+    fields: Vec<Field>,
+    /// The range of the text in the file.
+    inner: Range<usize>,
+}
+
+impl Frame {
+    /// Finds the largest run of bytes of a file that can be deleted by the format `protocol`, whose
+    /// fields all count or cover it whole; `None` if it is not a text, or less than half of the
+    /// file.
+    fn around_text(file: &[u8], protocol: &Protocol) -> Option<Frame> {
+        let fields = &protocol.fields;
+        let is_border = |at| {
+            let mut scopes = fields.iter().map(|field| &field.scope);
+            scopes.any(|scope| scope.start == at || scope.end == at)
+        };
+        let runs = protocol
+            .pieces
+            .chunk_by(|one, next| one.end == next.start && !is_border(next.start));
+        let runs = runs.map(|run| run[0].start..run[run.len() - 1].end);
+        let inner = runs.max_by_key(Range::len)?;
+        let is_meant = inner.len() >= LEAST_TEXT.max(file.len() / 2);
+        (is_meant && looks_like_text(&file[inner.clone()])).then(|| Frame {
+            file: file.to_vec(),
+            fields: fields.clone(),
+            inner,
+        })
+    }
+
+    /// Returns the file with `content` in place of the text, and with corrected fields.
+    fn with_text(&self, content: &[u8]) -> Frame {
+        let Range { start, end } = self.inner;
+        let moved = |at: usize| match at >= end {
+            true => at - end + start + content.len(),
+            false => at,
+        };
+        let mut new = Frame {
+            file: [&self.file[..start], content, &self.file[end..]].concat(),
+            fields: self.fields.clone(),
+            inner: start..start + content.len(),
+        };
+        for field in &mut new.fields {
+            let is_around = field.scope.start <= start && end <= field.scope.end;
+            field.at = moved(field.at);
+            field.scope = moved(field.scope.start)..moved(field.scope.end);
+            let number = match field.meaning {
+                Meaning::Check(checksum) => checksum.of(&new.file[field.scope.clone()]),
+                Meaning::Length if is_around => {
+                    let old = field.form.read(&new.file, field.at).unwrap_or_default();
+                    let lost = (end - start) as u64;
+                    old.wrapping_add(content.len() as u64).wrapping_sub(lost)
+                }
+                Meaning::Length | Meaning::Count => continue,
+            };
+            new.file[field.place()].copy_from_slice(&field.form.write(number));
+        }
+        new
+    }
+}
+
+impl Document for Frame {
+    fn parts(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    fn payloads(&self) -> Vec<Arc<[u8]>> {
+        vec![self.file[self.inner.clone()].into()]
+    }
+
+    fn without(&self, _: &[usize]) -> Arc<dyn Document> {
+        Arc::new(self.clone())
+    }
+
+    fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document> {
+        Arc::new(self.with_text(&payloads.concat()))
+    }
+
+    fn repacked(&self) -> Option<Arc<dyn Document>> {
+        None
+    }
+
+    fn opaque(&self) -> Arc<dyn Document> {
+        Arc::new(self.clone())
+    }
+
+    fn text(&self) -> Vec<u8> {
+        self.file.clone()
+    }
+}
+
+/// Finds a length field or a checksum of four bytes that is of a text in the file, and reduces this
+/// text as if it were the whole input; the fields stay correct. Returns whether a test has confirmed
+/// such a frame.
+pub(super) async fn framed_text(work: &mut CurrentBest) -> bool {
+    let len = work.len();
+    if !(LEAST_TEXT..=LARGEST_FRAME).contains(&len) {
+        return false;
+    }
+    let file = work.text();
+    let mut readings = frames(&file, SCOPE);
+    readings.retain(Protocol::has_wide_field);
+    if readings.iter().all(|frame| frame.fields.len() < 2) {
+        readings.splice(0..0, sealed(&file));
+    }
+    readings.retain(|frame| Frame::around_text(&file, frame).is_some());
+    readings.truncate(READINGS);
+    // If the last byte can be deleted without corrections, no number protects the file.
+    if readings.is_empty() || work.cut("bytes", len - 1..len).await == Outcome::Fail {
+        return false;
+    }
+    for mut frame in readings {
+        if confirm_reading(work, &mut frame).await {
+            let file = work.text();
+            if let Some(frame) = Frame::around_text(&file, &frame) {
+                work.enter(Arc::new(frame), 0..1);
+                reduce_inner(work).await;
+                work.leave();
+            }
+            return true;
+        }
+    }
+    false
+}
+
+/// Reduces the text in a frame by its brackets, tags, lines, words and bytes, in rounds until one
+/// changes nothing.
+async fn reduce_inner(work: &mut CurrentBest) {
+    for _ in 0..ROUNDS {
+        let before = work.reductions();
+        reduce_text(work).await;
+        if work.is_text() {
+            words(work).await;
+        }
+        if work.reductions() == before {
+            return;
+        }
+    }
+}
