@@ -4,15 +4,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::document::Document;
-use crate::passes::binary::confirm_reading;
+use crate::Outcome;
+use crate::document::{Document, Structure};
 use crate::passes::container::reduce_text;
 use crate::passes::current_best::{CurrentBest, looks_like_text};
 use crate::passes::detect::{SCOPE, frames, sealed};
 use crate::passes::field::{Field, Meaning};
 use crate::passes::protocol::Protocol;
-use crate::passes::words::words;
-use crate::Outcome;
+use crate::passes::script::reduce_inner_text;
 
 /// Maximum size, in bytes, of files that are searched for frames. A larger one takes too long to
 /// sum up for each test.
@@ -123,7 +122,8 @@ impl Document for Frame {
 /// Finds a length field or a checksum of four bytes that is of a text in the file, and reduces this
 /// text as if it were the whole input; the fields stay correct. Returns whether a test has confirmed
 /// such a frame.
-pub(super) async fn framed_text(work: &mut CurrentBest) -> bool {
+/// `inner` returns the structure of the text.
+pub(super) async fn framed_text(work: &mut CurrentBest, inner: fn(&[u8]) -> Structure) -> bool {
     let len = work.len();
     if !(LEAST_TEXT..=LARGEST_FRAME).contains(&len) {
         return false;
@@ -140,29 +140,56 @@ pub(super) async fn framed_text(work: &mut CurrentBest) -> bool {
     if readings.is_empty() || work.cut("bytes", len - 1..len).await == Outcome::Fail {
         return false;
     }
-    for mut frame in readings {
-        if confirm_reading(work, &mut frame).await {
-            let file = work.text();
-            if let Some(frame) = Frame::around_text(&file, &frame) {
-                work.enter(Arc::new(frame), 0..1);
-                reduce_inner(work).await;
-                work.leave();
-            }
+    for frame in readings
+        .iter()
+        .filter_map(|it| Frame::around_text(&file, it))
+    {
+        work.enter(Arc::new(frame), 0..1);
+        let is_confirmed = confirm(work).await;
+        if is_confirmed {
+            reduce_inner(work, inner).await;
+        }
+        work.leave();
+        if is_confirmed {
             return true;
         }
     }
     false
 }
 
-/// Reduces the text in a frame by its brackets, tags, lines, words and bytes, in rounds until one
-/// changes nothing.
-async fn reduce_inner(work: &mut CurrentBest) {
+/// Tests whether the text in a frame can be edited: deletes a byte inside of a word or of a blank
+/// (behind which brackets still match) or, if the file does not fail then, the last or the first
+/// byte. Returns whether one of these files fails.
+async fn confirm(work: &mut CurrentBest) -> bool {
+    let text = work.text();
+    let kind = |byte: u8| match byte {
+        b' ' | b'\t' => Some(false),
+        _ => byte.is_ascii_alphanumeric().then_some(true),
+    };
+    let is_inside = |three: &[u8]| {
+        let [before, byte, after] = [0, 1, 2].map(|at| kind(three[at]));
+        byte.is_some() && before == byte && byte == after
+    };
+    let inside = text.windows(3).rposition(is_inside).map(|at| at + 1);
+    for at in inside.into_iter().chain([text.len() - 1, 0]) {
+        if work.cut("payload", at..at + 1).await == Outcome::Fail {
+            return true;
+        }
+    }
+    false
+}
+
+/// Reduces the text in a frame by its structure, which `inner` returns, and by bytes, in rounds until
+/// one changes nothing.
+async fn reduce_inner(work: &mut CurrentBest, inner: fn(&[u8]) -> Structure) {
+    let mut known = match inner(&work.text()) {
+        syntax @ Structure::Syntax(_) => syntax,
+        _ => Structure::Text,
+    };
     for _ in 0..ROUNDS {
         let before = work.reductions();
+        reduce_inner_text(work, &mut known).await;
         reduce_text(work).await;
-        if work.is_text() {
-            words(work).await;
-        }
         if work.reductions() == before {
             return;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::document::Structure;
-use crate::passes::binary::{binary, delete_blocks, unchecked_records};
+use crate::passes::binary::{LARGEST, binary, delete_blocks, unchecked_records};
 use crate::passes::container::{container, delete_parts_again};
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
@@ -38,7 +38,7 @@ impl Subset {
         let text: Arc<[u8]> = text.into();
         Subset(Coroutine::new(text.len(), move |asker| {
             let work = CurrentBest::new(asker, text.clone());
-            Box::pin(script(work, Plan::Delete, Structure::Unknown))
+            Box::pin(script(work, Plan::Delete, Structure::Unknown, plain))
         }))
     }
 
@@ -91,10 +91,17 @@ impl Full {
     /// Creates a search over the bytes of `text`, which must have given FAIL and whose structure is
     /// known. If the structure does not fit, it costs a few tests.
     pub fn structured(text: &[u8], structure: Structure) -> Full {
+        Full::nested(text, structure, plain)
+    }
+
+    /// Creates a search like [`Full::structured`] that asks `inner` for the structure of a text which
+    /// it finds inside of a binary frame, such as that of a JSON document behind its length and its
+    /// checksum. The same text must always have the same structure.
+    pub fn nested(text: &[u8], structure: Structure, inner: fn(&[u8]) -> Structure) -> Full {
         let text: Arc<[u8]> = text.into();
         Full(Coroutine::new(text.len(), move |asker| {
             let work = CurrentBest::new(asker, text.clone());
-            Box::pin(script(work, Plan::Rewrite, structure.clone()))
+            Box::pin(script(work, Plan::Rewrite, structure.clone(), inner))
         }))
     }
 
@@ -108,7 +115,7 @@ impl Full {
             let structure = structure.clone();
             Box::pin(async move {
                 delete_large_parts(&mut work).await;
-                script(work, Plan::Rewrite, structure).await;
+                script(work, Plan::Rewrite, structure, plain).await;
             })
         }))
     }
@@ -184,28 +191,34 @@ pub(super) enum Plan {
 /// Runs a whole search on `work`: all passes (kinds of deletions and replacements) in order, and
 /// again until a round changes nothing. `plan` says which changes are allowed, `known` what is
 /// known of the input's structure.
-pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structure) {
+///
+/// `inner` returns the structure of a text inside of the input.
+pub(super) async fn script(
+    mut work: CurrentBest,
+    plan: Plan,
+    mut known: Structure,
+    inner: fn(&[u8]) -> Structure,
+) {
     begin(&mut work, &known).await;
-    let contained = reduce_by_structure(&mut work, &mut known).await;
-    let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
-    let by_words = without_grammar && work.is_text();
-    let by_lines =
-        by_words && (delete_whole_lines(&mut work).await || delete_after_cut(&mut work).await);
-    let fewest = if by_lines { 1 } else { FEWEST_PAIRS };
+    let mut found = reduce_by_structure(&mut work, &mut known).await;
+    let is_framed = plan == Plan::Rewrite
+        && !found.contained
+        && may_be_framed(&mut work, &known)
+        && framed_text(&mut work, inner).await;
     // Searches that are replayed from logs without a structure do not know newer rules.
     let is_replayable = matches!(known, Structure::Unknown);
-    // A binary frame may contain a text, whose brackets are no guide as long as the frame is not known.
-    let is_framed =
-        plan == Plan::Rewrite && matches!(known, Structure::Binary) && framed_text(&mut work).await;
-    let structured = contained
-        || is_framed
-        || work.is_text() && structure(&mut work, fewest).await
-        || plan == Plan::Rewrite && binary(&mut work, is_replayable).await;
-    if by_words {
-        shorten_names(&mut work).await;
-        reduce_lines(&mut work).await;
-        words(&mut work).await;
-    }
+    found.structured |= is_framed || reduce_brackets(&mut work, &found).await;
+    let was_large = plan == Plan::Rewrite && !is_replayable && work.len() > LARGEST;
+    // A binary frame may contain a text.
+    found.structured |=
+        !found.structured && plan == Plan::Rewrite && binary(&mut work, is_replayable).await;
+    reduce_words(&mut work, &found).await;
+    let Found {
+        contained,
+        by_words,
+        structured,
+        ..
+    } = found;
     // Literals of a text whose syntax is known are as short as can be, and zeros over others are
     // errors.
     let bytes_plan = match known {
@@ -226,6 +239,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
         with_runs,
         by_words,
         vain: VainRuns::default(),
+        was_large: was_large && !structured && !by_words,
     };
     rounds.run(&mut work, &known).await;
 }
@@ -244,6 +258,8 @@ struct Rounds {
     /// The text in which no sequence of bytes could be deleted, so that its sequences are not tried
     /// again.
     vain: VainRuns,
+    /// Whether binary data was too large to be searched for records, and has not been searched since.
+    was_large: bool,
 }
 
 impl Rounds {
@@ -253,7 +269,14 @@ impl Rounds {
         let mut mutations = Mutations::new();
         let mut refined = None;
         loop {
-            if self.delete(work, known).await {
+            let repeats = self.delete(work, known).await;
+            if self.was_large && work.len() <= LARGEST {
+                self.was_large = false;
+                if binary(work, false).await {
+                    continue;
+                }
+            }
+            if repeats {
                 continue;
             }
             extras(work, self.plan).await;
@@ -358,10 +381,73 @@ async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
     }
 }
 
+/// Returns [`Structure::Text`]: of texts inside of the input, nothing is known.
+fn plain(_: &[u8]) -> Structure {
+    Structure::Text
+}
+
+/// What the first passes have found out about the structure of a text.
+pub(super) struct Found {
+    /// Whether a format or a grammar fits and made the text smaller.
+    contained: bool,
+    /// Whether the text is reduced word by word.
+    by_words: bool,
+    /// Whether the text was reduced line by line.
+    by_lines: bool,
+    /// Whether the text has a structure by which it was reduced.
+    structured: bool,
+}
+
+/// Reduces the input by its `known` structure, or by whole lines, and returns what was found out. If
+/// the input is a text and its format did not help, `known` becomes [`Structure::Text`].
+async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> Found {
+    let contained = reduce_by_known(work, known).await;
+    let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
+    let by_words = without_grammar && work.is_text();
+    Found {
+        contained,
+        by_words,
+        by_lines: by_words && (delete_whole_lines(work).await || delete_after_cut(work).await),
+        structured: contained,
+    }
+}
+
+/// Reduces a text without a known structure by its brackets; returns whether it has some.
+async fn reduce_brackets(work: &mut CurrentBest, found: &Found) -> bool {
+    let fewest = if found.by_lines { 1 } else { FEWEST_PAIRS };
+    !found.structured && work.is_text() && structure(work, fewest).await
+}
+
+/// Reduces a text without a grammar by its names, lines and words.
+async fn reduce_words(work: &mut CurrentBest, found: &Found) {
+    if found.by_words {
+        shorten_names(work).await;
+        reduce_lines(work).await;
+        words(work).await;
+    }
+}
+
+/// Reduces a text inside of the input, whose structure `known` is, by all but single bytes.
+pub(super) async fn reduce_inner_text(work: &mut CurrentBest, known: &mut Structure) {
+    let found = reduce_by_structure(work, known).await;
+    reduce_brackets(work, &found).await;
+    reduce_words(work, &found).await;
+}
+
+/// Returns true if the input may be a text in a binary frame: it is binary data, or a text with bytes
+/// that are no UTF-8.
+fn may_be_framed(work: &mut CurrentBest, known: &Structure) -> bool {
+    match known {
+        Structure::Binary => true,
+        Structure::Text => std::str::from_utf8(&work.text()).is_err(),
+        Structure::Unknown | Structure::Format(_) | Structure::Syntax(_) => false,
+    }
+}
+
 /// Reduces the input by its `known` structure. Returns true if that is a format or a grammar that
 /// fits and made the input smaller; else false. If the input is a text and its format did not help,
 /// `known` becomes [`Structure::Text`], and the input is reduced as a text.
-async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> bool {
+async fn reduce_by_known(work: &mut CurrentBest, known: &mut Structure) -> bool {
     if let Structure::Format(format) = known {
         if container(work, format.as_ref()).await {
             return true;
