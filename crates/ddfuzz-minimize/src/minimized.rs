@@ -1,7 +1,7 @@
 //! The result of a minimization, its counts and warnings, and the JSON result of `min`
 //! (docs/src/exit-codes.md).
 
-use ddfuzz_delta::Hit;
+use ddfuzz_delta::{Full, Hit};
 use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,12 @@ pub enum Warning {
     EmptyInputFails,
     /// Every tested input fails: the target crashes before it reads its input, or does not read it.
     AnyInputFails,
+    /// The empty input fails, too, and so is the result: each run ends at the limit on memory, which
+    /// the target may need for any input.
+    MemoryLimit {
+        /// Limit on the memory of a run, in bytes.
+        limit: u64,
+    },
     /// The input did not fail in each of its first runs, so nothing is claimed.
     FlakyInput {
         /// How often the original input failed in its first runs, and the number of these runs.
@@ -45,6 +51,15 @@ pub enum Warning {
     Unconfirmed {
         /// How often the result failed in the confirmations that were made, and their number.
         rate: Rate,
+        /// Number of tests without one byte of the result that were still to be repeated, because the
+        /// claim rests on them.
+        unrepeated: u64,
+    },
+    /// The result is binary data of an unknown format and too large for a search for its records or
+    /// its numbers; the claim still holds.
+    Unstructured {
+        /// Size of the result, in bytes.
+        size: u64,
     },
     /// The budget ended before each byte of the result was replaced by `0`, to see whether its
     /// value matters; the claim still holds.
@@ -62,6 +77,26 @@ impl std::fmt::Display for Warning {
             Warning::AnyInputFails => f.write_str(
                 "crashes on any input: the target crashes before it reads its input, or never reads \
                  it (if it reads a file, write @@ for the path of that file in its arguments)",
+            ),
+            Warning::MemoryLimit { limit } => write!(
+                f,
+                "the empty input fails, too, so it is the result: each run ended at the limit on \
+                 memory of {} MiB. If the target needs more on any input, give a larger limit \
+                 (--memory)",
+                limit >> 20
+            ),
+            Warning::Unstructured { size } => write!(
+                f,
+                "for the size of the result ({size} bytes) no records were searched for, which is done \
+                 in at most {} KiB{}",
+                Full::LARGEST_RECORDS >> 10,
+                match *size > Full::LARGEST_FRAME as u64 {
+                    true => format!(
+                        ", and no length and no checksum of the whole, which is done in at most {} MiB",
+                        Full::LARGEST_FRAME >> 20
+                    ),
+                    false => String::new(),
+                }
             ),
             Warning::Values { untried } => write!(
                 f,
@@ -87,7 +122,12 @@ impl std::fmt::Display for Warning {
             Warning::Unsearched => f.write_str(
                 "the time budget ended before the search, so the result is the input as it was given",
             ),
-            Warning::Unconfirmed { rate } => {
+            Warning::Unconfirmed { rate, unrepeated } if *unrepeated > 0 => write!(
+                f,
+                "the time budget ended before the claim was confirmed: the result failed in {rate}, \
+                 and {unrepeated} of the tests without one byte were not repeated"
+            ),
+            Warning::Unconfirmed { rate, .. } => {
                 let again = match rate.tries {
                     0 => "was not run again".to_owned(),
                     _ => format!("failed in {rate}"),

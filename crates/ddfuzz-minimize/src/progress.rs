@@ -6,7 +6,7 @@ mod feed;
 mod repeats;
 
 use ddfuzz_delta::interruption::{Interruption, interruptible};
-use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search};
+use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search, Structure};
 use ddfuzz_exec::{TimeLimit, Way};
 use ddfuzz_triage::Key;
 use std::sync::Arc;
@@ -171,6 +171,8 @@ pub(super) struct Progress<'a> {
     empty_fails: bool,
     /// Whether the search also replaces bytes, instead of only deleting them.
     rewrites: bool,
+    /// Whether the input is binary data of an unknown format.
+    is_binary: bool,
     /// The end line that was returned last, to be written; `None` before it is due.
     written_end: Option<EndLine>,
     end: Option<EndLine>,
@@ -220,6 +222,7 @@ impl<'a> Progress<'a> {
             slips: Vec::new(),
             empty_fails: false,
             rewrites: start.search == Full::NAME,
+            is_binary: structure == Some(Structure::BINARY),
             written_end: None,
             end: None,
         })
@@ -542,6 +545,7 @@ impl<'a> Progress<'a> {
     /// Returns the result of the minimization; `None` before the end line.
     pub fn minimized(&self) -> Option<Minimized> {
         let end = self.end()?;
+        let size = self.result().len() as u64;
         let untried = match self.rewrites && end.claim != Claim::BestSoFar {
             true => self.texts.untried_values(),
             false => 0,
@@ -556,6 +560,7 @@ impl<'a> Progress<'a> {
                 !self.is_unsearched() && self.restored.is_none() && !self.is_confirmed(),
                 Warning::Unconfirmed {
                     rate: self.confirmed,
+                    unrepeated: self.unrepeated(),
                 },
             ),
             (
@@ -582,6 +587,10 @@ impl<'a> Progress<'a> {
                 Warning::Contradicted,
             ),
             (untried > 0, Warning::Values { untried }),
+            (
+                self.is_binary && size > Full::LARGEST_RECORDS as u64,
+                Warning::Unstructured { size },
+            ),
         ];
         Some(Minimized {
             text: self.result().to_vec(),

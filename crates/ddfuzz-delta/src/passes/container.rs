@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::{Document, Format, Structure};
+use crate::passes::by_structure::reduce_lines;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::list::ListSearch;
@@ -15,7 +16,6 @@ use crate::passes::parts::{
     FRUITLESS_PARTS, GroupKind, delete_columns, delete_groups_and_parts, delete_parts, delete_tied,
     raise_items, unwrap_items,
 };
-use crate::passes::script::reduce_lines;
 use crate::passes::structure::structure;
 use crate::passes::units::{Bytes, Positions, Units};
 use crate::{Edit, Outcome};

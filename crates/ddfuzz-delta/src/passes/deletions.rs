@@ -415,4 +415,43 @@ mod tests {
         };
         assert!(second < first / 2, "{rounds:?}");
     }
+
+    /// Minimizes a text; returns the result, and how many tests deleted stretches.
+    fn without_stretches(input: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> (Vec<u8>, usize) {
+        assert!(fails(input));
+        let mut search = Full::structured(input, Structure::Text);
+        let (mut best, mut text, mut tests) = (input.to_vec(), Vec::new(), 0);
+        while let Some(candidate) = search.next() {
+            candidate.write_into(input, &best, &mut text);
+            tests += usize::from(candidate.rule == Rule::Pass("stretches"));
+            search.tell(match fails(&text) {
+                true => Outcome::Fail,
+                false => Outcome::Pass,
+            });
+            if fails(&text) {
+                best.clone_from(&text);
+            }
+        }
+        (best, tests)
+    }
+
+    #[test]
+    fn what_fails_only_at_the_beginning_of_a_block_loses_all_in_front_of_it() {
+        let mut input: Vec<u8> = (0..4000).map(|at| b'a' + (at * at % 23) as u8).collect();
+        input[1020..1022].copy_from_slice(b"[!");
+        let fails = |text: &[u8]| text.chunks(255).any(|block| block.starts_with(b"[!"));
+        let (result, tests) = without_stretches(&input, &fails);
+        assert_eq!(result, b"[!");
+        assert!(tests <= 4, "{tests} tests");
+    }
+
+    #[test]
+    fn stretches_of_a_result_that_needs_all_of_it_take_few_tests() {
+        let input: Vec<u8> = (0..400).map(|at| b'a' + (at * at % 23) as u8).collect();
+        let needed = input[100..150].to_vec();
+        let fails = |text: &[u8]| text.windows(50).any(|fifty| fifty == needed);
+        let (result, tests) = without_stretches(&input, &fails);
+        assert_eq!(result, needed);
+        assert!(tests <= 1, "{tests} tests");
+    }
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use crate::Outcome;
 use crate::document::{Document, Structure};
+use crate::passes::by_structure::reduce_inner_text;
 use crate::passes::container::reduce_text;
 use crate::passes::current_best::{CurrentBest, looks_like_text};
 use crate::passes::detect::{SCOPE, frames, sealed};
 use crate::passes::field::{Field, Meaning};
+use crate::passes::list::ListSearch;
 use crate::passes::protocol::Protocol;
-use crate::passes::script::reduce_inner_text;
+use crate::passes::units::Bytes;
 
 /// Maximum size, in bytes, of files that are searched for frames. A larger one takes too long to
 /// sum up for each test.
@@ -190,8 +192,86 @@ async fn reduce_inner(work: &mut CurrentBest, inner: fn(&[u8]) -> Structure) {
         let before = work.reductions();
         reduce_inner_text(work, &mut known).await;
         reduce_text(work).await;
+        // Single bytes of the whole file cannot be deleted at the end of the search.
+        let mut bytes = Bytes::all(work, "payload", 1, 0);
+        ListSearch::new(work, &mut bytes).reduce().await;
         if work.reductions() == before {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::passes::field::Checksum;
+    use crate::{Full, Outcome, Search, Structure};
+
+    /// A text of settings, of which two lines in a section matter, with brackets that match.
+    fn settings(lines: usize) -> Vec<u8> {
+        let line = |at: usize| format!("  {{name{}: [{}, {}]}}\n", at * 7, at % 10, at % 3);
+        let mut text: String = (0..lines).map(line).collect();
+        let middle = text[..text.len() / 2].rfind('\n').unwrap_or_default() + 1;
+        text.insert_str(middle, "  {depth: [9, (8)]}\n");
+        text.into_bytes()
+    }
+
+    /// Minimizes a file as binary data; returns the result, and the number of tests before its proof.
+    fn reduced(file: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> (Vec<u8>, usize) {
+        assert!(fails(file));
+        let mut search = Full::structured(file, Structure::Binary);
+        let (mut best, mut text, mut tests) = (file.to_vec(), Vec::new(), 0);
+        while let Some(candidate) = search.next() {
+            candidate.write_into(file, &best, &mut text);
+            tests += usize::from(!["mutations", "runs"].contains(&candidate.rule.name()));
+            let outcome = match fails(&text) {
+                true => Outcome::Fail,
+                false => Outcome::Pass,
+            };
+            if outcome == Outcome::Fail {
+                best.clone_from(&text);
+            }
+            search.tell(outcome);
+        }
+        (best, tests)
+    }
+
+    fn is_deep(text: &[u8]) -> bool {
+        let at = text.windows(7).position(|seven| seven == b"depth: ");
+        at.is_some_and(|at| text[at..].windows(3).any(|three| three == b"(8)"))
+    }
+
+    #[test]
+    fn a_text_behind_its_length_and_its_checksum_is_reduced_as_a_text() {
+        let file_of = |text: &[u8]| {
+            let length = (text.len() as u32).to_le_bytes();
+            let sum = &Checksum::Crc32.of(text).to_le_bytes()[..4];
+            [b"CKS1", &length[..], sum, text].concat()
+        };
+        let fails = |file: &[u8]| {
+            let text = file.get(12..).unwrap_or_default();
+            file == file_of(text) && is_deep(text)
+        };
+        for lines in [200, 300, 12_000] {
+            let (result, tests) = reduced(&file_of(&settings(lines)), &fails);
+            assert!(result.len() <= 12 + 10, "{lines} lines: {result:?}");
+            assert!(tests <= 250, "{lines} lines: {tests} tests");
+        }
+    }
+
+    #[test]
+    fn a_text_in_front_of_a_checksum_without_a_length_is_reduced_as_a_text() {
+        let file_of = |text: &[u8]| {
+            let covered = [b"\x01\xfe", text].concat();
+            let sum = &Checksum::Adler32.of(&covered).to_be_bytes()[4..];
+            [&covered, sum].concat()
+        };
+        let fails = |file: &[u8]| {
+            let end = file.len().saturating_sub(4);
+            let text = file.get(2..end).unwrap_or_default();
+            file == file_of(text) && is_deep(text)
+        };
+        let (result, tests) = reduced(&file_of(&settings(300)), &fails);
+        assert!(result.len() <= 6 + 10, "{result:?}");
+        assert!(tests <= 250, "{tests} tests");
     }
 }

@@ -4,23 +4,21 @@ use std::sync::Arc;
 
 use crate::document::Structure;
 use crate::passes::binary::{LARGEST, binary, delete_blocks, unchecked_records};
-use crate::passes::container::{container, delete_parts_again};
+use crate::passes::by_structure::{
+    Found, may_be_framed, reduce_brackets, reduce_by_structure, reduce_lines, reduce_words,
+};
+use crate::passes::container::delete_parts_again;
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::deletions::{VainRuns, pairs, runs, singles, stretches};
-use crate::passes::framed::framed_text;
+use crate::passes::framed::{LARGEST_FRAME, framed_text};
 use crate::passes::list::ListSearch;
-use crate::passes::markup::markup;
 use crate::passes::multiples::multiples;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
-use crate::passes::outline::outline;
 use crate::passes::refine::refine;
 use crate::passes::strides::strides;
-use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
-use crate::passes::syntax::syntax;
-use crate::passes::units::{Bytes, Lines, Units};
-use crate::passes::words::{shorten_names, words};
+use crate::passes::units::{Bytes, Lines};
 
 /// A search that minimizes by deletions alone, in an order that needs few tests. The result is a
 /// subsequence of the input. It is 1-minimal if the last round of tests found each single unit to
@@ -79,6 +77,14 @@ impl Full {
     /// Maximum size, in bytes, of results in which `0` is tried in place of every byte.
     pub const SMALL: usize = SMALL;
 
+    /// Maximum size, in bytes, of binary data of an unknown format in which records, blocks and numbers
+    /// that a run shows wrong are searched for.
+    pub const LARGEST_RECORDS: usize = LARGEST;
+
+    /// Maximum size, in bytes, of binary data of an unknown format in which a length or a checksum of
+    /// the whole is searched for.
+    pub const LARGEST_FRAME: usize = LARGEST_FRAME;
+
     /// The byte that replaces bytes whose values do not matter: the digit `0` (0x30).
     pub const LEAST: u8 = LEAST;
 
@@ -125,11 +131,6 @@ is_search!(Full);
 
 /// Minimum size, in bytes, of texts in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Number of lines above which whole lines of a text are deleted in one list.
-const MANY_LINES: usize = 8;
-/// One test deletes the last lines of a text, as many as it has lines divided by this number, to
-/// learn whether its brackets must match. They need not if the text still fails.
-const END: usize = 8;
 /// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep (the
 /// deletion of bytes from the end to the front), if bytes at the front were not needed. In larger
 /// texts, the sweep comes first and leaves fewer bytes.
@@ -386,89 +387,6 @@ fn plain(_: &[u8]) -> Structure {
     Structure::Text
 }
 
-/// What the first passes have found out about the structure of a text.
-pub(super) struct Found {
-    /// Whether a format or a grammar fits and made the text smaller.
-    contained: bool,
-    /// Whether the text is reduced word by word.
-    by_words: bool,
-    /// Whether the text was reduced line by line.
-    by_lines: bool,
-    /// Whether the text has a structure by which it was reduced.
-    structured: bool,
-}
-
-/// Reduces the input by its `known` structure, or by whole lines, and returns what was found out. If
-/// the input is a text and its format did not help, `known` becomes [`Structure::Text`].
-async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> Found {
-    let contained = reduce_by_known(work, known).await;
-    let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
-    let by_words = without_grammar && work.is_text();
-    Found {
-        contained,
-        by_words,
-        by_lines: by_words && (delete_whole_lines(work).await || delete_after_cut(work).await),
-        structured: contained,
-    }
-}
-
-/// Reduces a text without a known structure by its brackets; returns whether it has some.
-async fn reduce_brackets(work: &mut CurrentBest, found: &Found) -> bool {
-    let fewest = if found.by_lines { 1 } else { FEWEST_PAIRS };
-    !found.structured && work.is_text() && structure(work, fewest).await
-}
-
-/// Reduces a text without a grammar by its names, lines and words.
-async fn reduce_words(work: &mut CurrentBest, found: &Found) {
-    if found.by_words {
-        shorten_names(work).await;
-        reduce_lines(work).await;
-        words(work).await;
-    }
-}
-
-/// Reduces a text inside of the input, whose structure `known` is, by all but single bytes.
-pub(super) async fn reduce_inner_text(work: &mut CurrentBest, known: &mut Structure) {
-    let found = reduce_by_structure(work, known).await;
-    reduce_brackets(work, &found).await;
-    reduce_words(work, &found).await;
-}
-
-/// Returns true if the input may be a text in a binary frame: it is binary data, or a text with bytes
-/// that are no UTF-8.
-fn may_be_framed(work: &mut CurrentBest, known: &Structure) -> bool {
-    match known {
-        Structure::Binary => true,
-        Structure::Text => std::str::from_utf8(&work.text()).is_err(),
-        Structure::Unknown | Structure::Format(_) | Structure::Syntax(_) => false,
-    }
-}
-
-/// Reduces the input by its `known` structure. Returns true if that is a format or a grammar that
-/// fits and made the input smaller; else false. If the input is a text and its format did not help,
-/// `known` becomes [`Structure::Text`], and the input is reduced as a text.
-async fn reduce_by_known(work: &mut CurrentBest, known: &mut Structure) -> bool {
-    if let Structure::Format(format) = known {
-        if container(work, format.as_ref()).await {
-            return true;
-        }
-        if work.is_text() {
-            *known = Structure::Text;
-        }
-    }
-    match known {
-        Structure::Syntax(grammar) => syntax(work, grammar).await,
-        Structure::Text if work.is_text() => {
-            if !outline(work, true).await {
-                markup(work).await;
-                outline(work, false).await;
-            }
-            false
-        }
-        _ => false,
-    }
-}
-
 /// Returns true if it is worth testing the deletion of sequences of bytes. Returns false for a text
 /// of more than [`SHORT_TEXT`] bytes without control characters that was reduced word by word
 /// (`by_words`): such a text has no length bytes.
@@ -480,43 +398,6 @@ fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
 fn has_no_control(text: &[u8]) -> bool {
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     !text.iter().any(is_control)
-}
-
-/// Deletes whole lines of a text if it has more than [`MANY_LINES`] lines and over three quarters
-/// of them have as many opening as closing brackets. Returns true if the text is of this form,
-/// whether or not lines were deleted; else false.
-async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
-    let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
-    let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
-    let (mut lines, mut whole) = (0, 0);
-    for line in work.text().split(|byte| *byte == b'\n') {
-        lines += 1;
-        whole += usize::from(is_whole(line));
-    }
-    if lines <= MANY_LINES || whole * 4 <= lines * 3 {
-        return false;
-    }
-    let mut units = Lines::of(work);
-    let mut list = ListSearch::new(work, &mut units).stop_after(FRUITLESS);
-    list.reduce().await;
-    true
-}
-
-/// Tests a text of more than [`MANY_LINES`] lines without the last of them ([`END`]), to learn
-/// whether its brackets must match. If it still fails, deletes other lines, too, and returns true;
-/// otherwise returns false.
-async fn delete_after_cut(work: &mut CurrentBest) -> bool {
-    let mut units = Lines::of(work);
-    let lines = units.len();
-    if lines <= MANY_LINES {
-        return false;
-    }
-    let mut list = ListSearch::new(work, &mut units);
-    if list.delete(lines - lines / END..lines).await.is_none() {
-        return false;
-    }
-    list.reduce().await;
-    true
 }
 
 /// Runs a whole search over units of unknown kind: deletes units until a whole round changes
@@ -649,18 +530,6 @@ async fn reduce_groups(work: &mut CurrentBest, most_needed: usize) {
     }
     if work.len() <= FEW {
         pairs(work, FEW * FEW / 2).await;
-    }
-}
-
-/// Deletes unneeded lines of the current best text, if the text has many lines.
-pub(super) async fn reduce_lines(work: &mut CurrentBest) {
-    // Without a newline near its beginning, the text is not split into lines.
-    if !work.is_text() || !work.sample().contains(&b'\n') {
-        return;
-    }
-    let mut units = Lines::of(work);
-    if units.len() > MANY_LINES {
-        ListSearch::new(work, &mut units).reduce().await;
     }
 }
 
