@@ -643,3 +643,24 @@ fn of_trimming(error: TrimError) -> Failure {
         other => other.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_entered_is_told_apart_from_what_may_not_be_written() {
+        let seen = |path: &Path| {
+            let closed = path.starts_with("a/closed") && path != Path::new("a/closed");
+            Err(match closed {
+                true => io::ErrorKind::PermissionDenied.into(),
+                false if path == Path::new("a/file") => return Ok(()),
+                false => io::ErrorKind::NotFound.into(),
+            })
+        };
+        let hint = |path: &str| hint_where_refused(Path::new(path), &seen);
+        assert!(hint("a/closed/b/file").contains("may not enter the directory a/closed:"));
+        assert!(hint("a/new").contains("may not write to a:"));
+        assert!(hint("a/file").contains("may not do that"));
+    }
+}
