@@ -306,14 +306,8 @@ impl Minimizing {
         let workers = Workers::new(Box::new(first), &make, self.jobs);
         let mut minimized = minimize_by_workers(input, workers, journal, options)?;
         for warning in &mut minimized.warnings {
-            if *warning == Warning::EmptyInputFails {
-                *warning = match held.ended {
-                    Ended::OutOfMemory => Warning::MemoryLimit {
-                        limit: limits.memory,
-                    },
-                    _ if self.fails_on_anything(held.major)? => Warning::AnyInputFails,
-                    _ => Warning::EmptyInputFails,
-                };
+            if *warning == Warning::EmptyInputFails && self.fails_on_anything(held.major)? {
+                *warning = Warning::AnyInputFails;
             }
         }
         Ok(minimized)

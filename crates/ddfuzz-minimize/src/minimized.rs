@@ -85,19 +85,7 @@ impl std::fmt::Display for Warning {
                  (--memory)",
                 limit >> 20
             ),
-            Warning::Unstructured { size } => write!(
-                f,
-                "for the size of the result ({size} bytes) no records were searched for, which is done \
-                 in at most {} KiB{}",
-                Full::LARGEST_RECORDS >> 10,
-                match *size > Full::LARGEST_FRAME as u64 {
-                    true => format!(
-                        ", and no length and no checksum of the whole, which is done in at most {} MiB",
-                        Full::LARGEST_FRAME >> 20
-                    ),
-                    false => String::new(),
-                }
-            ),
+            Warning::Unstructured { size } => f.write_str(&unsearched_records(*size)),
             Warning::Values { untried } => write!(
                 f,
                 "the budget ended before each byte was replaced by `0`: {untried} of the remaining \
@@ -122,21 +110,8 @@ impl std::fmt::Display for Warning {
             Warning::Unsearched => f.write_str(
                 "the time budget ended before the search, so the result is the input as it was given",
             ),
-            Warning::Unconfirmed { rate, unrepeated } if *unrepeated > 0 => write!(
-                f,
-                "the time budget ended before the claim was confirmed: the result failed in {rate}, \
-                 and {unrepeated} of the tests without one byte were not repeated"
-            ),
-            Warning::Unconfirmed { rate, .. } => {
-                let again = match rate.tries {
-                    0 => "was not run again".to_owned(),
-                    _ => format!("failed in {rate}"),
-                };
-                write!(
-                    f,
-                    "the time budget ended before the result was confirmed: after the search it \
-                     {again}"
-                )
+            Warning::Unconfirmed { rate, unrepeated } => {
+                f.write_str(&missing_confirmations(*rate, *unrepeated))
             }
             Warning::Contradicted => f.write_str(
                 "the same bytes failed in one run and not in another, so the result is not claimed to \
@@ -144,6 +119,37 @@ impl std::fmt::Display for Warning {
             ),
         }
     }
+}
+
+/// Says which parts of a result of `size` bytes were not searched for, because it is large.
+fn unsearched_records(size: u64) -> String {
+    let (records, frame) = (Full::LARGEST_RECORDS >> 10, Full::LARGEST_FRAME >> 20);
+    let of_whole = match size > Full::LARGEST_FRAME as u64 {
+        true => format!(
+            ", and no length and no checksum of the whole, which is done in at most {frame} MiB"
+        ),
+        false => String::new(),
+    };
+    format!(
+        "for the size of the result ({size} bytes) no records were searched for, which is done in at \
+         most {records} KiB{of_whole}"
+    )
+}
+
+/// Says which runs after the search were left out when the time budget ended: `rate` is how often the
+/// result failed, `unrepeated` how many tests without one byte were not repeated.
+fn missing_confirmations(rate: Rate, unrepeated: u64) -> String {
+    if unrepeated > 0 {
+        return format!(
+            "the time budget ended before the claim was confirmed: the result failed in {rate}, and \
+             {unrepeated} of the tests without one byte were not repeated"
+        );
+    }
+    let again = match rate.tries {
+        0 => "was not run again".to_owned(),
+        _ => format!("failed in {rate}"),
+    };
+    format!("the time budget ended before the result was confirmed: after the search it {again}")
 }
 
 /// The result of a finished minimization: the smallest failing text, and what is claimed of it.
@@ -427,4 +433,25 @@ pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
 
 pub(super) fn wall_ms(wall: Duration) -> u64 {
     wall.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_say_what_a_limit_has_left_out() {
+        let rate = Rate {
+            hits: 20,
+            tries: 20,
+        };
+        let unrepeated = |unrepeated| Warning::Unconfirmed { rate, unrepeated }.to_string();
+        assert!(unrepeated(439).ends_with("439 of the tests without one byte were not repeated"));
+        assert!(unrepeated(0).ends_with("after the search it failed in 20 of 20 runs"));
+        let size = |size| Warning::Unstructured { size }.to_string();
+        assert!(size(20_000).ends_with("at most 16 KiB"));
+        assert!(size(5 << 20).ends_with("at most 4 MiB"));
+        let limit = Warning::MemoryLimit { limit: 1 << 30 }.to_string();
+        assert!(limit.contains("1024 MiB") && limit.contains("--memory"));
+    }
 }
