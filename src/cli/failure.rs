@@ -187,19 +187,12 @@ impl Failure {
     /// on `path` with an error of the kind `kind`. Returns the failure unchanged if there is no
     /// hint for this kind.
     pub fn hint_of(self, path: &Path, kind: io::ErrorKind) -> Failure {
-        let is_there = path.symlink_metadata().is_ok();
         match kind {
             io::ErrorKind::NotFound => self.hint_where_missing(path),
-            io::ErrorKind::PermissionDenied if is_there => self.hint(format!(
-                "this user may not do that: give another path, or change the permissions (`ls -ld \
-                 {}` shows them)",
-                shell_word(path)
-            )),
-            io::ErrorKind::PermissionDenied => self.hint(format!(
-                "this user may not write to {}: give another place (-o, if the command has it), or \
-                 change the permissions",
-                folder::parent(path).display()
-            )),
+            io::ErrorKind::PermissionDenied => {
+                let seen = |path: &Path| path.symlink_metadata().map(drop);
+                self.hint(hint_where_refused(path, &seen))
+            }
             io::ErrorKind::IsADirectory => self.hint("give a file in it"),
             io::ErrorKind::NotADirectory => {
                 self.hint("a part of the path is a file, not a directory: check the path")
@@ -295,6 +288,39 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
 }
 
 /// Returns a hint for a program that cannot be executed for the reason `why`.
+/// Returns the hint for an operation on `path` that the system has refused this user. `seen` looks at a
+/// path: it fails where there is nothing, or where a directory around the path may not be entered.
+fn hint_where_refused(path: &Path, seen: &dyn Fn(&Path) -> io::Result<()>) -> String {
+    let is_closed = |path: &Path| {
+        let error = seen(path).err();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    if seen(path).is_ok() {
+        return format!(
+            "this user may not do that: give another path, or change the permissions (`ls -ld {}` \
+             shows them)",
+            shell_word(path)
+        );
+    }
+    let mut folder = folder::parent(path);
+    if !is_closed(path) {
+        return format!(
+            "this user may not write to {}: give another place (-o, if the command has it), or \
+             change the permissions",
+            folder.display()
+        );
+    }
+    while is_closed(folder) && folder::parent(folder) != folder {
+        folder = folder::parent(folder);
+    }
+    format!(
+        "this user may not enter the directory {}: give another path, or change the permissions (`ls \
+         -ld {}` shows them)",
+        folder.display(),
+        shell_word(folder)
+    )
+}
+
 fn hint_of_not_executable(why: &NotExecuted) -> &'static str {
     match why {
         NotExecuted::Library(_) => {
@@ -615,5 +641,26 @@ fn of_trimming(error: TrimError) -> Failure {
         TrimError::Interrupted => Failure::new(Exit::Interrupted, "interrupted", &error)
             .hint("continue with the same command"),
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_entered_is_told_apart_from_what_may_not_be_written() {
+        let seen = |path: &Path| {
+            let closed = path.starts_with("a/closed") && path != Path::new("a/closed");
+            Err(match closed {
+                true => io::ErrorKind::PermissionDenied.into(),
+                false if path == Path::new("a/file") => return Ok(()),
+                false => io::ErrorKind::NotFound.into(),
+            })
+        };
+        let hint = |path: &str| hint_where_refused(Path::new(path), &seen);
+        assert!(hint("a/closed/b/file").contains("may not enter the directory a/closed:"));
+        assert!(hint("a/new").contains("may not write to a:"));
+        assert!(hint("a/file").contains("may not do that"));
     }
 }

@@ -224,3 +224,20 @@ fn an_output_directory_stays_out_of_the_repository_around_it() {
     desk.call(&words.replace("out", "own")).exits(0);
     assert_eq!(desk.read("own/.gitignore"), b"bin\n");
 }
+
+#[test]
+fn a_program_that_needs_more_memory_than_the_limit_is_said_to() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/needs_memory.c", "needs");
+    desk.write("crash", "some bad input");
+    let said = desk.call("min crash --memory 64M -- ./needs").exits(0);
+    for told in ["64 MiB", "--memory"] {
+        assert!(said.err.contains(told), "{said:?}");
+    }
+    assert!(!said.err.contains("never reads"), "{said:?}");
+    assert!(!said.out.contains("any input"), "{said:?}");
+    let said = desk
+        .call("min crash -o enough --memory 512M -- ./needs")
+        .exits(0);
+    assert_eq!(desk.read("enough"), b"bad", "{said:?}");
+}

@@ -123,7 +123,13 @@ fn a_budget_of_time_leaves_one_confirmation_of_a_smaller_result() {
     assert!(result.text.len() < INPUT.len());
     assert_eq!(result.claim, Claim::BestSoFar);
     let rate = Rate { hits: 1, tries: 1 };
-    assert_eq!(result.warnings, [Warning::Unconfirmed { rate }]);
+    assert_eq!(
+        result.warnings,
+        [Warning::Unconfirmed {
+            rate,
+            unrepeated: 0
+        }]
+    );
     goes_on(&log, &result);
 
     // One that does not fail then is no result.

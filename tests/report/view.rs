@@ -1,6 +1,7 @@
 //! From an output directory to what is shown.
 
-use ddfuzz::report::{GroupView, RunGroup, place};
+use ddfuzz::minimize::Rate;
+use ddfuzz::report::{GroupView, RunGroup, claim, place};
 use ddfuzz::store::{Campaign, EntryId, Kind, Minimized, Store};
 use ddfuzz::triage::{Crash, Key, PanicRecord};
 use serde_json::json;
@@ -295,4 +296,23 @@ fn panic(place: &str, message: &str) -> PanicRecord {
         message: message.to_owned(),
         place: place.to_owned(),
     }
+}
+
+#[test]
+fn a_claim_whose_tests_are_made_but_not_confirmed_says_so() {
+    let all = sample::view().minimized.unwrap();
+    let told = |flaky| {
+        claim(&Minimized {
+            claim: "best-so-far".to_owned(),
+            flaky,
+            ..all.clone()
+        })
+    };
+    let done = all.proved.done;
+    assert_eq!(done, all.proved.of);
+    let front = format!("best so far, {done} of {done} removals proved");
+    let not_made = ", but the runs that confirm this are not all made";
+    assert_eq!(told(None), format!("{front}{not_made}"));
+    let rate = Some(Rate { hits: 2, tries: 3 });
+    assert_eq!(told(rate), format!("{front}, but the failure is flaky"));
 }

@@ -1,7 +1,7 @@
 //! The result of a minimization, its counts and warnings, and the JSON result of `min`
 //! (docs/src/exit-codes.md).
 
-use ddfuzz_delta::Hit;
+use ddfuzz_delta::{Full, Hit};
 use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,12 @@ pub enum Warning {
     EmptyInputFails,
     /// Every tested input fails: the target crashes before it reads its input, or does not read it.
     AnyInputFails,
+    /// The empty input fails, too, and so is the result: each run ends at the limit on memory, which
+    /// the target may need for any input.
+    MemoryLimit {
+        /// Limit on the memory of a run, in bytes.
+        limit: u64,
+    },
     /// The input did not fail in each of its first runs, so nothing is claimed.
     FlakyInput {
         /// How often the original input failed in its first runs, and the number of these runs.
@@ -45,6 +51,15 @@ pub enum Warning {
     Unconfirmed {
         /// How often the result failed in the confirmations that were made, and their number.
         rate: Rate,
+        /// Number of tests without one byte of the result that were still to be repeated, because the
+        /// claim rests on them.
+        unrepeated: u64,
+    },
+    /// The result is binary data of an unknown format and too large for a search for its records or
+    /// its numbers; the claim still holds.
+    Unstructured {
+        /// Size of the result, in bytes.
+        size: u64,
     },
     /// The budget ended before each byte of the result was replaced by `0`, to see whether its
     /// value matters; the claim still holds.
@@ -63,6 +78,14 @@ impl std::fmt::Display for Warning {
                 "crashes on any input: the target crashes before it reads its input, or never reads \
                  it (if it reads a file, write @@ for the path of that file in its arguments)",
             ),
+            Warning::MemoryLimit { limit } => write!(
+                f,
+                "the empty input fails, too, so it is the result: each run ended at the limit on \
+                 memory of {} MiB. If the target needs more on any input, give a larger limit \
+                 (--memory)",
+                limit >> 20
+            ),
+            Warning::Unstructured { size } => f.write_str(&unsearched_records(*size)),
             Warning::Values { untried } => write!(
                 f,
                 "the budget ended before each byte was replaced by `0`: {untried} of the remaining \
@@ -87,16 +110,8 @@ impl std::fmt::Display for Warning {
             Warning::Unsearched => f.write_str(
                 "the time budget ended before the search, so the result is the input as it was given",
             ),
-            Warning::Unconfirmed { rate } => {
-                let again = match rate.tries {
-                    0 => "was not run again".to_owned(),
-                    _ => format!("failed in {rate}"),
-                };
-                write!(
-                    f,
-                    "the time budget ended before the result was confirmed: after the search it \
-                     {again}"
-                )
+            Warning::Unconfirmed { rate, unrepeated } => {
+                f.write_str(&missing_confirmations(*rate, *unrepeated))
             }
             Warning::Contradicted => f.write_str(
                 "the same bytes failed in one run and not in another, so the result is not claimed to \
@@ -104,6 +119,37 @@ impl std::fmt::Display for Warning {
             ),
         }
     }
+}
+
+/// Says which parts of a result of `size` bytes were not searched for, because it is large.
+fn unsearched_records(size: u64) -> String {
+    let (records, frame) = (Full::LARGEST_RECORDS >> 10, Full::LARGEST_FRAME >> 20);
+    let of_whole = match size > Full::LARGEST_FRAME as u64 {
+        true => format!(
+            ", and no length and no checksum of the whole, which is done in at most {frame} MiB"
+        ),
+        false => String::new(),
+    };
+    format!(
+        "for the size of the result ({size} bytes) no records were searched for, which is done in at \
+         most {records} KiB{of_whole}"
+    )
+}
+
+/// Says which runs after the search were left out when the time budget ended: `rate` is how often the
+/// result failed, `unrepeated` how many tests without one byte were not repeated.
+fn missing_confirmations(rate: Rate, unrepeated: u64) -> String {
+    if unrepeated > 0 {
+        return format!(
+            "the time budget ended before the claim was confirmed: the result failed in {rate}, and \
+             {unrepeated} of the tests without one byte were not repeated"
+        );
+    }
+    let again = match rate.tries {
+        0 => "was not run again".to_owned(),
+        _ => format!("failed in {rate}"),
+    };
+    format!("the time budget ended before the result was confirmed: after the search it {again}")
 }
 
 /// The result of a finished minimization: the smallest failing text, and what is claimed of it.
@@ -387,4 +433,25 @@ pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
 
 pub(super) fn wall_ms(wall: Duration) -> u64 {
     wall.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_say_what_a_limit_has_left_out() {
+        let rate = Rate {
+            hits: 20,
+            tries: 20,
+        };
+        let unrepeated = |unrepeated| Warning::Unconfirmed { rate, unrepeated }.to_string();
+        assert!(unrepeated(439).ends_with("439 of the tests without one byte were not repeated"));
+        assert!(unrepeated(0).ends_with("after the search it failed in 20 of 20 runs"));
+        let size = |size| Warning::Unstructured { size }.to_string();
+        assert!(size(20_000).ends_with("at most 16 KiB"));
+        assert!(size(5 << 20).ends_with("at most 4 MiB"));
+        let limit = Warning::MemoryLimit { limit: 1 << 30 }.to_string();
+        assert!(limit.contains("1024 MiB") && limit.contains("--memory"));
+    }
 }

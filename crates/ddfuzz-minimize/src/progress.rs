@@ -6,7 +6,7 @@ mod feed;
 mod repeats;
 
 use ddfuzz_delta::interruption::{Interruption, interruptible};
-use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search};
+use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search, Structure};
 use ddfuzz_exec::{TimeLimit, Way};
 use ddfuzz_triage::Key;
 use std::sync::Arc;
@@ -16,17 +16,15 @@ use std::time::Duration;
 use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
 use crate::certificate::count_runs;
 use crate::crash_oracle::cut_off_by;
-use crate::log::{
-    ContentHash, EndLine, KeyRecord, Line, Phase, ReduceLine, StartLine, TestLine, What,
-};
+use crate::log::{ContentHash, EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
 use crate::question::{Manner, Reply};
 use crate::steadiness::{
     AGREEING, AGREEING_IN_DOUBT, ESTIMATING, agreeing, confirmations, open_runs,
 };
 use crate::time_limit::learned;
 use crate::{
-    Answer, Certificate, Claim, Kind, MinimizeError, MinimizePhase, MinimizeStatus, Minimized,
-    Proved, Rate, Runs, SlipKeys, Warning, structured_search,
+    Answer, Certificate, Claim, CutOff, Kind, MinimizeError, MinimizePhase, MinimizeStatus,
+    Minimized, Proved, Rate, Runs, SlipKeys, Warning, structured_search,
 };
 
 pub(super) use continuation::Continuation;
@@ -171,6 +169,10 @@ pub(super) struct Progress<'a> {
     empty_fails: bool,
     /// Whether the search also replaces bytes, instead of only deleting them.
     rewrites: bool,
+    /// Whether the input is binary data of an unknown format.
+    is_binary: bool,
+    /// Limit on the memory of a run, in bytes, if the crash that is kept is a run that exceeds it.
+    memory_limit: Option<u64>,
     /// The end line that was returned last, to be written; `None` before it is due.
     written_end: Option<EndLine>,
     end: Option<EndLine>,
@@ -179,8 +181,9 @@ pub(super) struct Progress<'a> {
 impl<'a> Progress<'a> {
     pub fn new(input: &'a [u8], start: &StartLine) -> Result<Progress<'a>, MinimizeError> {
         let structure = start.structure.as_deref();
-        let by_limit = |key: &KeyRecord| cut_off_by(&key.class).is_some();
-        let by_limit = start.key.as_ref().is_some_and(by_limit);
+        let by_limit = start.key.as_ref().and_then(|key| cut_off_by(&key.class));
+        let exceeds = by_limit == Some(CutOff::Memory);
+        let by_limit = by_limit.is_some();
         let mut machine = structured_search(&start.search, structure, by_limit, input)?;
         // A script, or a program by its command, is started for each test.
         let is_slow = start.key.is_none() || start.target.way == Way::Command;
@@ -220,6 +223,8 @@ impl<'a> Progress<'a> {
             slips: Vec::new(),
             empty_fails: false,
             rewrites: start.search == Full::NAME,
+            memory_limit: exceeds.then_some(start.limits.memory),
+            is_binary: structure == Some(Structure::BINARY),
             written_end: None,
             end: None,
         })
@@ -539,23 +544,27 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Returns the result of the minimization; `None` before the end line.
-    pub fn minimized(&self) -> Option<Minimized> {
-        let end = self.end()?;
-        let untried = match self.rewrites && end.claim != Claim::BestSoFar {
+    /// Returns the warnings about the result, of which `claim` is claimed.
+    fn warnings(&self, claim: Claim) -> Vec<Warning> {
+        let size = self.result().len() as u64;
+        let untried = match self.rewrites && claim != Claim::BestSoFar {
             true => self.texts.untried_values(),
             false => 0,
         };
-        let warnings = [
+        let all = [
             (
                 self.empty_fails && self.restored.is_none(),
-                Warning::EmptyInputFails,
+                match self.memory_limit {
+                    Some(limit) => Warning::MemoryLimit { limit },
+                    None => Warning::EmptyInputFails,
+                },
             ),
             (self.is_unsearched(), Warning::Unsearched),
             (
                 !self.is_unsearched() && self.restored.is_none() && !self.is_confirmed(),
                 Warning::Unconfirmed {
                     rate: self.confirmed,
+                    unrepeated: self.unrepeated(),
                 },
             ),
             (
@@ -582,7 +591,18 @@ impl<'a> Progress<'a> {
                 Warning::Contradicted,
             ),
             (untried > 0, Warning::Values { untried }),
+            (
+                self.is_binary && size > Full::LARGEST_RECORDS as u64,
+                Warning::Unstructured { size },
+            ),
         ];
+        let holding = all.into_iter().filter(|(holds, _)| *holds);
+        holding.map(|(_, warning)| warning).collect()
+    }
+
+    /// Returns the result of the minimization; `None` before the end line.
+    pub fn minimized(&self) -> Option<Minimized> {
+        let end = self.end()?;
         Some(Minimized {
             text: self.result().to_vec(),
             claim: end.claim,
@@ -593,11 +613,7 @@ impl<'a> Progress<'a> {
             confirmed: self.confirmed,
             minor_after: self.minor_after,
             slips: self.slips.clone(),
-            warnings: warnings
-                .into_iter()
-                .filter(|(holds, _)| *holds)
-                .map(|one| one.1)
-                .collect(),
+            warnings: self.warnings(end.claim),
         })
     }
 

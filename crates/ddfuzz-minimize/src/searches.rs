@@ -132,7 +132,7 @@ pub fn structured_search(
     };
     Ok(Box::new(match is_slow {
         true => Full::in_large_parts(input, known),
-        false => Full::structured(input, known),
+        false => Full::nested(input, known, structure_of),
     }))
 }
 

@@ -365,7 +365,11 @@ impl CallMinimization<'_> {
         let mut warnings = Vec::new();
         for done in &self.done {
             for warning in &done.finished.minimized.warnings {
-                let of_call = done.subject.is_some() && *warning == Warning::EmptyInputFails;
+                let is_of_empty = matches!(
+                    warning,
+                    Warning::EmptyInputFails | Warning::MemoryLimit { .. }
+                );
+                let of_call = done.subject.is_some() && is_of_empty;
                 if !of_call && !warnings.contains(warning) {
                     warnings.push(*warning);
                 }

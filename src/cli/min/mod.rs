@@ -216,6 +216,13 @@ impl MinScreen<'_> {
     fn say_crash(&self, crash: &Crash, way: Way) {
         self.screen
             .say(&format!("{}, executed by {way}", holding(crash)));
+        if crash.ended == Ended::OutOfMemory {
+            let limit = crash.limits.memory >> 20;
+            self.screen.say(&format!(
+                "a run that needs more than {limit} MiB of memory counts as this crash; --memory sets \
+                 another limit"
+            ));
+        }
         if crash.came_with_random_addresses() {
             self.screen.say(&format!(
                 "warning: of {} runs only the last crashed, which had randomized addresses; the search \

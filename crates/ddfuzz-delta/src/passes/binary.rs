@@ -7,13 +7,15 @@ use crate::passes::chained::{chained, framed, unchecked};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::detect::{SCOPE, blocks, frames, frames_in, payload, records};
 use crate::passes::field::Field;
+use crate::passes::framed::LARGEST_FRAME;
 use crate::passes::list::ListSearch;
 use crate::passes::protocol::Protocol;
 use crate::passes::repair::Repair;
 use crate::passes::units::{Bytes, Units};
 
-/// Maximum size, in bytes, of texts that are searched for binary formats.
-const LARGEST: usize = 1 << 14;
+/// Maximum size, in bytes, of texts that are searched for records and blocks, and for numbers that a
+/// run shows to be wrong. Larger ones are searched for frames only, up to [`LARGEST_FRAME`].
+pub(super) const LARGEST: usize = 1 << 14;
 
 /// Maximum number of guesses of each kind that are tested for one text. A guess says where the text
 /// has counts, lengths and checksums.
@@ -34,12 +36,15 @@ const SMALLEST_OBSERVED_TEXT: usize = 33;
 /// Invariant: lengths, counts and checksums that were correct in the text stay correct.
 pub(super) async fn binary(work: &mut CurrentBest, observes_all: bool) -> bool {
     let len = work.len();
-    if !(2..=LARGEST).contains(&len) {
+    if !(2..=LARGEST_FRAME).contains(&len) {
         return false;
     }
     // If the last byte can be deleted without corrections, no number protects the text.
     if work.cut("bytes", len - 1..len).await == Outcome::Fail {
         return false;
+    }
+    if len > LARGEST {
+        return reduce_frame(work).await;
     }
     if reduce_records(work).await {
         return true;

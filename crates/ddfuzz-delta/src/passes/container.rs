@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::{Document, Format, Structure};
+use crate::passes::by_structure::reduce_lines;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::list::ListSearch;
@@ -15,7 +16,6 @@ use crate::passes::parts::{
     FRUITLESS_PARTS, GroupKind, delete_columns, delete_groups_and_parts, delete_parts, delete_tied,
     raise_items, unwrap_items,
 };
-use crate::passes::script::reduce_lines;
 use crate::passes::structure::structure;
 use crate::passes::units::{Bytes, Positions, Units};
 use crate::{Edit, Outcome};
@@ -377,6 +377,13 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
     if is_text && work.len() >= NORMALIZED {
         normalize(work).await;
     }
+}
+
+/// Reduces the payload (changeable bytes) that passes edit at present, a text, as thoroughly as those
+/// of a file of a known format.
+pub(super) async fn reduce_text(work: &mut CurrentBest) {
+    reduce_content(work, Care::Thorough).await;
+    work.limit_fruitless(None);
 }
 
 /// Deletes bytes from all payloads (changeable bytes) with the same content at once, such as a name

@@ -199,22 +199,10 @@ impl CurrentBest {
     /// is set, at most 25 % of the first [`HEAD`] bytes may be such control characters.
     pub fn is_text(&self) -> bool {
         let sample = self.sample();
-        let is_control = |byte: &&u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
-        let controls = |bytes: &[u8]| bytes.iter().filter(is_control).count();
         let head = &sample[..sample.len().min(HEAD)];
         // Searches that are replayed from logs without a structure do not know the head.
         let has_head = self.repeats_deletions && controls(head) * 4 > head.len();
-        let is_written = !has_head && controls(&sample) * 20 <= sample.len();
-        is_written
-            && match std::str::from_utf8(&sample) {
-                Ok(_) => true,
-                // The sample may end within a character.
-                Err(error) if error.error_len().is_none() => true,
-                Err(_) => {
-                    let foreign = sample.iter().filter(|byte| !byte.is_ascii());
-                    foreign.count() * BYTES_PER_FOREIGN <= sample.len()
-                }
-            }
+        !has_head && looks_like_text(&sample)
     }
 
     /// Returns the first position of the sequence of equal bytes that ends at `position`. Deleting
@@ -442,4 +430,28 @@ impl CurrentBest {
             Edit::Set(_) => self.best.without(&lost(edit)),
         };
     }
+}
+
+/// Returns the number of control characters other than white space.
+fn controls(bytes: &[u8]) -> usize {
+    let is_control = |byte: &&u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    bytes.iter().filter(is_control).count()
+}
+
+/// Returns true if bytes look like a text, judged by the first [`SAMPLE`] of them: at most 5 % of
+/// these are control characters other than white space, and they are UTF-8, or at most one in 16 is
+/// not ASCII.
+pub(super) fn looks_like_text(bytes: &[u8]) -> bool {
+    let sample = &bytes[..bytes.len().min(SAMPLE)];
+    let is_written = controls(sample) * 20 <= sample.len();
+    is_written
+        && match std::str::from_utf8(sample) {
+            Ok(_) => true,
+            // The sample may end within a character.
+            Err(error) if error.error_len().is_none() => true,
+            Err(_) => {
+                let foreign = sample.iter().filter(|byte| !byte.is_ascii());
+                foreign.count() * BYTES_PER_FOREIGN <= sample.len()
+            }
+        }
 }

@@ -1,11 +1,13 @@
 //! Passes that delete single bytes, pairs of bytes, and runs (sequences of neighboring bytes).
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::passes::alike::Alike;
+use crate::passes::normalize::mark_proved;
 use crate::passes::{current_best::CurrentBest, ranges::union};
-use crate::{Edit, Outcome, Replacement, one_change};
+use crate::{Edit, ExtraTests, Outcome, Replacement, one_change};
 
 /// Deletes single bytes of the current best text from the end to the front; of a sequence of equal
 /// bytes, only the last is tried. After each success, twice as many bytes are tried at once.
@@ -197,6 +199,81 @@ pub(super) async fn every_run(work: &mut CurrentBest) {
     }
 }
 
+/// Minimum size, in bytes, of a run of equal bytes that [`stretches`] deletes at once.
+const LONG_RUN: usize = 8;
+/// Maximum number of runs of equal bytes in a result, the longest ones, at which [`stretches`] tests
+/// deletions.
+const MOST_RUNS: usize = 4;
+/// Number of tests that a search must have made for each test of [`stretches`] at runs of equal
+/// bytes, and for each of one that keeps an end of the result.
+const TESTS_PER_STRETCH: (usize, usize) = (32, 128);
+
+/// Deletes long stretches of a result in which each single byte is needed, because a smaller number
+/// of them moves the rest to where it does not fail: the runs of equal bytes that are left where
+/// values do not matter, together and one by one; all in front of such a run with it, and all behind
+/// it; then all but a few bytes at one end. Returns true if the text has changed; then single bytes
+/// must be tried again. Makes few tests, compared with the search before it, and none in a
+/// result of at most [`SHORT`] bytes.
+pub(super) async fn stretches(work: &mut CurrentBest) -> bool {
+    let asked = work.asked();
+    let text = work.text();
+    let share = match work.extra_tests() {
+        ExtraTests::Many => asked,
+        ExtraTests::Few => asked / 2,
+        ExtraTests::None => 0,
+    };
+    if text.len() <= SHORT || share < TESTS_PER_STRETCH.0 {
+        return false;
+    }
+    let at_runs = around_runs(&text).into_iter();
+    let ends = at_ends(text.len()).into_iter();
+    let cuts = at_runs
+        .take(share / TESTS_PER_STRETCH.0)
+        .chain(ends.take(share / TESTS_PER_STRETCH.1));
+    let cuts: Vec<Vec<Range<usize>>> = cuts.collect();
+    if !cuts.is_empty() {
+        mark_proved(work).await;
+    }
+    for cuts in cuts {
+        if work.test("stretches", Edit::Cut(cuts)).await == Outcome::Fail {
+            break;
+        }
+    }
+    work.discount(work.asked() - asked);
+    // The mark, too, may have changed the text; in one of zeros it fails without a change.
+    *work.text() != *text
+}
+
+/// Returns deletions of the long runs of equal bytes in a text: of all of them, of each, and of each
+/// with all that is in front of it or behind it.
+fn around_runs(text: &[u8]) -> Vec<Vec<Range<usize>>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for run in text.chunk_by(|one, next| one == next) {
+        let start = runs.last().map_or(0, |run| run.end);
+        runs.push(start..start + run.len());
+    }
+    runs.retain(|run| run.len() >= LONG_RUN);
+    let all = (runs.len() > 1).then(|| runs.clone());
+    runs.sort_by_key(|run| Reverse(run.len()));
+    runs.truncate(MOST_RUNS);
+    let alone = runs.iter().map(|run| vec![run.clone()]);
+    let sides = runs
+        .iter()
+        .flat_map(|run| [vec![0..run.end], vec![run.start..text.len()]]);
+    let mut cuts: Vec<Vec<Range<usize>>> = all.into_iter().chain(alone).chain(sides).collect();
+    cuts.retain(|cuts| cuts.iter().map(Range::len).sum::<usize>() < text.len());
+    cuts
+}
+
+/// Returns deletions of all of a text of `len` bytes but 1, 2, 4, 8, … bytes at its end, or at its
+/// front.
+fn at_ends(len: usize) -> Vec<Vec<Range<usize>>> {
+    let kept = std::iter::successors(Some(1), |kept| Some(kept * 2));
+    let kept = kept.take_while(|kept| kept * 2 <= len);
+    let ends = kept.flat_map(|kept| [0..len - kept, kept..len]);
+    ends.map(|cut| vec![cut]).collect()
+}
+
 impl RunSearch {
     /// Tests the deletion of a sequence of bytes at every position of the text: first sequences
     /// whose length is stated by one of their first [`HEADS`] bytes, then sequences of each length
@@ -338,5 +415,52 @@ mod tests {
             panic!("{rounds:?}");
         };
         assert!(second < first / 2, "{rounds:?}");
+    }
+
+    /// Minimizes a text; returns the result, and how many tests deleted stretches.
+    fn without_stretches(input: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> (Vec<u8>, usize) {
+        assert!(fails(input));
+        let mut search = Full::structured(input, Structure::Text);
+        let (mut best, mut text, mut tests) = (input.to_vec(), Vec::new(), 0);
+        while let Some(candidate) = search.next() {
+            candidate.write_into(input, &best, &mut text);
+            tests += usize::from(candidate.rule == Rule::Pass("stretches"));
+            search.tell(match fails(&text) {
+                true => Outcome::Fail,
+                false => Outcome::Pass,
+            });
+            if fails(&text) {
+                best.clone_from(&text);
+            }
+        }
+        (best, tests)
+    }
+
+    #[test]
+    fn what_fails_only_at_the_beginning_of_a_block_loses_all_in_front_of_it() {
+        let mut input: Vec<u8> = (0..4000).map(|at| b'a' + (at * at % 23) as u8).collect();
+        input[1020..1022].copy_from_slice(b"[!");
+        let fails = |text: &[u8]| text.chunks(255).any(|block| block.starts_with(b"[!"));
+        let (result, tests) = without_stretches(&input, &fails);
+        assert_eq!(result, b"[!");
+        assert!(tests <= 4, "{tests} tests");
+    }
+
+    #[test]
+    fn stretches_of_a_result_that_needs_all_of_it_take_few_tests() {
+        let input: Vec<u8> = (0..400).map(|at| b'a' + (at * at % 23) as u8).collect();
+        let needed = input[100..150].to_vec();
+        let fails = |text: &[u8]| text.windows(50).any(|fifty| fifty == needed);
+        let (result, tests) = without_stretches(&input, &fails);
+        assert_eq!(result, needed);
+        assert!(tests <= 1, "{tests} tests");
+    }
+
+    #[test]
+    fn zeros_that_are_all_needed_end_the_search() {
+        let input = [b"0123456789".repeat(40), b"\0".repeat(2)].concat();
+        let fails = |text: &[u8]| text.len() >= 60;
+        let (result, tests) = without_stretches(&input, &fails);
+        assert_eq!((result.len(), tests <= 8), (60, true), "{tests} tests");
     }
 }

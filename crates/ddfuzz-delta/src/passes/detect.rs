@@ -1,8 +1,10 @@
 //! Finds length, count and checksum fields of a binary format by the bytes that they agree with.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::interruption;
 use crate::passes::field::{Checksum, Field, Form, Meaning};
 use crate::passes::protocol::Protocol;
 use crate::passes::ranges::overlap;
@@ -18,6 +20,10 @@ const SLACK: usize = 16;
 /// Minimum number of bytes that a range must have for a checksum of one or two bytes to be
 /// recognized; over fewer bytes, it may agree by chance.
 pub(super) const SCOPE: usize = 17;
+/// Maximum number of bytes that are summed up to find the checksums of one text. It bounds the CPU
+/// time of a step to some tenths of a second: all checksums are searched for in texts of up to
+/// 100 KiB, and those of what a length counts in all texts.
+const MOST_SUMMED: usize = 1 << 26;
 /// Maximum number of bytes that may follow the bytes which a length field counts.
 const TRAILER: usize = 8;
 /// Minimum number of bytes of a block in the middle of a text that a length field counts; smaller
@@ -36,9 +42,10 @@ pub(super) const TYPES: [usize; 4] = [0, 1, 2, 4];
 /// the end of the text; adds checksum fields that match. Formats with more records come first,
 /// because short ones may match by chance.
 pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
+    let mut sums = Sums::new(text);
     let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
         .flat_map(|at| Form::ALL.map(|form| (at, form)))
-        .filter_map(|(at, form)| counted(text, at, form))
+        .filter_map(|(at, form)| counted(&mut sums, at, form))
         .collect();
     found.sort_by_key(|protocol| Reverse(protocol.pieces.len()));
     found
@@ -47,7 +54,8 @@ pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
 /// Guesses that the number at offset `at`, in the encoding `form`, is a count of records that fill
 /// the rest of the text. Returns the binary format with this count and the records; `None` if there
 /// is no such division of the text that ends at its end.
-fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
+fn counted(sums: &mut Sums<'_>, at: usize, form: Form) -> Option<Protocol> {
+    let text = sums.text;
     let count = usize::try_from(form.read(text, at)?).ok()?;
     let from = at + form.width;
     if count < FEWEST {
@@ -68,7 +76,7 @@ fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
         fields: std::iter::once(number).chain(lengths).collect(),
         pieces,
     };
-    Some(with_checks(text, protocol, SCOPE))
+    Some(with_checks(sums, protocol, SCOPE))
 }
 
 /// Reads `count` records of a text, the first of which begins at offset `from`. Each has `kind`
@@ -145,7 +153,7 @@ pub(super) fn payload(protocol: &Protocol) -> Protocol {
 /// all bytes after the field, or all but a trailer; adds checksum fields that match. A checksum of
 /// one or two bytes must cover at least `least` bytes. Formats with a checksum come first.
 pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
-    let mut frames = Vec::new();
+    let (mut frames, mut sums) = (Vec::new(), Sums::new(text));
     for form in Form::ALL {
         for at in 0..FRONT.min(text.len()) {
             let Some(number) = form.read(text, at) else {
@@ -163,13 +171,26 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
                     fields: vec![field],
                     pieces: Vec::new(),
                 };
-                frames.push(payload(&with_checks(text, frame, least)));
+                frames.push(payload(&with_checks(&mut sums, frame, least)));
             }
         }
     }
     // A matching checksum is hardly a coincidence.
     frames.sort_by_key(|frame| frame.fields.len() < 2);
     frames
+}
+
+/// Finds binary formats without a length field, with a checksum of four bytes that is of all bytes
+/// before it or after it. Each format has this field, and the bytes that it covers as pieces.
+pub(super) fn sealed(text: &[u8]) -> Vec<Protocol> {
+    let mut found = matching(&mut Sums::new(text), &[], usize::MAX);
+    found.retain(|check| check.scope.len() > text.len() / 2);
+    let protocol = |check: Field| Protocol {
+        rule: "payload",
+        pieces: check.scope.clone().map(|at| at..at + 1).collect(),
+        fields: vec![check],
+    };
+    found.into_iter().map(protocol).collect()
 }
 
 /// Finds binary formats in which one record fills the bytes of `text` that the length field
@@ -241,10 +262,42 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     all.into_iter().chain(end).chain(trailed).collect()
 }
 
+/// Checksums of ranges of one text, each computed once, as far as the bytes that may be summed up for
+/// one text ([`MOST_SUMMED`]) suffice.
+struct Sums<'a> {
+    text: &'a [u8],
+    known: HashMap<(Checksum, Range<usize>), u64>,
+    /// Number of bytes that may still be summed up.
+    left: usize,
+}
+
+impl Sums<'_> {
+    fn new(text: &[u8]) -> Sums<'_> {
+        Sums {
+            text,
+            known: HashMap::new(),
+            left: MOST_SUMMED,
+        }
+    }
+
+    /// Returns the checksum of the bytes in `scope`; `None` if too many bytes were summed up before.
+    fn of(&mut self, checksum: Checksum, scope: &Range<usize>) -> Option<u64> {
+        let key = (checksum, scope.clone());
+        if let Some(number) = self.known.get(&key) {
+            return Some(*number);
+        }
+        interruption::check();
+        self.left = self.left.checked_sub(scope.len())?;
+        let number = checksum.of(&self.text[scope.clone()]);
+        self.known.insert(key, number);
+        Some(number)
+    }
+}
+
 /// Returns `protocol` with those checksum fields added that match: a checksum of the bytes that a
 /// length field counts, or of all bytes before or after the checksum. A checksum of one or two
 /// bytes must cover at least `least` bytes, since a shorter range may match by chance.
-fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
+fn with_checks(sums: &mut Sums<'_>, mut protocol: Protocol, least: usize) -> Protocol {
     let lengths = protocol
         .fields
         .iter()
@@ -253,28 +306,48 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
         .map(|field| field.scope.clone())
         .take(FEWEST)
         .collect();
+    // What a length counts is tried by all checksums, before many bytes are summed up.
+    for (checksum, scope) in Checksum::ALL
+        .iter()
+        .flat_map(|(checksum, _)| scopes.iter().map(move |scope| (*checksum, scope)))
+    {
+        sums.of(checksum, scope);
+    }
+    let mut checks: Vec<Field> = Vec::new();
+    for found in matching(sums, &scopes, least) {
+        let place = found.place();
+        let known = protocol.fields.iter().chain(&checks);
+        let mut taken = known.map(Field::place);
+        if !taken.any(|taken| overlap(&taken, &place)) {
+            checks.push(found);
+        }
+    }
+    checks.sort_by_key(|check| check.scope.len());
+    protocol.fields.extend(checks);
+    protocol
+}
+
+/// Returns the checksum fields near both ends of the text that match: checksums of the ranges
+/// `scopes`, or of all bytes before or after the checksum; those of an algorithm whose agreement is
+/// less likely chance come first. A checksum of one or two bytes must cover at least `least` bytes.
+fn matching(sums: &mut Sums<'_>, scopes: &[Range<usize>], least: usize) -> Vec<Field> {
+    let text = sums.text;
     let is_meant = |scope: &Range<usize>, width: usize| match width {
         1 | 2 => scope.len() >= least,
         _ => !scope.is_empty(),
     };
-    let mut checks: Vec<Field> = Vec::new();
-    let mut add = |found: Option<Field>| {
-        checks.extend(found.filter(|found| {
-            let place = found.place();
-            let known = protocol.fields.iter().chain(&checks);
-            let mut taken = known.map(Field::place);
-            !taken.any(|taken| overlap(&taken, &place))
-        }));
-    };
     let places =
         || (0..FRONT.min(text.len())).chain(text.len().saturating_sub(TRAILER)..text.len());
+    let mut found = Vec::new();
     for (checksum, widths) in Checksum::ALL {
-        for scope in &scopes {
-            let number = checksum.of(&text[scope.clone()]);
+        for scope in scopes {
+            let Some(number) = sums.of(checksum, scope) else {
+                continue;
+            };
             for (at, width) in places().flat_map(|at| widths.iter().map(move |width| (at, *width)))
             {
                 if is_meant(scope, width) {
-                    add(holds(text, at, width, checksum, scope, number));
+                    found.extend(holds(text, at, width, checksum, scope, number));
                 }
             }
         }
@@ -283,16 +356,16 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
             for scope in [(at + width).min(text.len())..text.len(), 0..at] {
                 // Two bytes often match by chance.
                 let at_end = at == 0 || at + width == text.len();
-                if is_meant(&scope, width) && (width > 2 || at_end) {
-                    let number = checksum.of(&text[scope.clone()]);
-                    add(holds(text, at, width, checksum, &scope, number));
+                if is_meant(&scope, width)
+                    && (width > 2 || at_end)
+                    && let Some(number) = sums.of(checksum, &scope)
+                {
+                    found.extend(holds(text, at, width, checksum, &scope, number));
                 }
             }
         }
     }
-    checks.sort_by_key(|check| check.scope.len());
-    protocol.fields.extend(checks);
-    protocol
+    found
 }
 
 /// Returns the checksum field of `width` bytes at offset `at` of the text, if these bytes are

@@ -167,9 +167,13 @@ fn crc16(crc: u16, byte: u8) -> u16 {
 }
 
 fn two_sums(bytes: &[u8], begin: u64, modulus: u64, shift: u32) -> u64 {
-    let (low, high) = bytes.iter().fold((begin, 0), |(low, high), byte| {
-        let low = (low + u64::from(*byte)) % modulus;
-        (low, (high + low) % modulus)
+    // Sums of so few bytes do not overflow before they are divided.
+    let (low, high) = bytes.chunks(1 << 12).fold((begin, 0), |sums, chunk| {
+        let (low, high) = chunk.iter().fold(sums, |(low, high), byte| {
+            let low = low + u64::from(*byte);
+            (low, high + low)
+        });
+        (low % modulus, high % modulus)
     });
     high << shift | low
 }

@@ -12,7 +12,7 @@
 //! | `parts`, `raise`, `compact`, `repack`, `least`, `payload` | parts, items around others, the whole written anew, items replaced by their shortest valid form, and payloads of a file of a known format, with everything corrected that depends on them |
 //! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, of keywords, or of indented lines |
 //! | `directives` | conditional groups of a preprocessor, or their directives alone |
-//! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
+//! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums; a text in such a frame by all passes over texts |
 //! | `nodes`, `raise`, `uses`, `least`, `blanks`, `names` | nodes of the syntax tree, which are deleted, replaced by nodes inside of them, or replaced by the shortest text of their kind; identifiers with their uses; blanks |
 //! | `repair` | bytes that a number protects, if comparisons of a run show how to correct the number |
 //! | `lines` | lines |
@@ -23,6 +23,7 @@
 //! | `mutations` | in inputs that are not texts, after the proof: deletes bytes and changes others |
 //! | `runs` | neighbors that can only be deleted together, and bytes counted by a length byte |
 //! | `multiples` | bytes of a long word whose length must stay a multiple of a number |
+//! | `stretches` | after the proof: runs of equal bytes, and what is in front of them or behind them |
 //! | `pairs` | two bytes that can only be deleted together |
 //! | `singles` | single bytes; its last round proves 1-minimality |
 
@@ -31,6 +32,7 @@ mod beginnings;
 mod binary;
 mod blanks;
 mod blocks;
+mod by_structure;
 mod chained;
 mod clauses;
 mod commands;
@@ -45,6 +47,7 @@ mod elements;
 mod envelope;
 mod environments;
 mod field;
+mod framed;
 mod gap_model;
 mod halves;
 mod list;

@@ -3,23 +3,22 @@
 use std::sync::Arc;
 
 use crate::document::Structure;
-use crate::passes::binary::{binary, delete_blocks, unchecked_records};
-use crate::passes::container::{container, delete_parts_again};
+use crate::passes::binary::{LARGEST, binary, delete_blocks, unchecked_records};
+use crate::passes::by_structure::{
+    Found, may_be_framed, reduce_brackets, reduce_by_structure, reduce_lines, reduce_words,
+};
+use crate::passes::container::delete_parts_again;
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
-use crate::passes::deletions::{VainRuns, pairs, runs, singles};
+use crate::passes::deletions::{VainRuns, pairs, runs, singles, stretches};
+use crate::passes::framed::{LARGEST_FRAME, framed_text};
 use crate::passes::list::ListSearch;
-use crate::passes::markup::markup;
 use crate::passes::multiples::multiples;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
-use crate::passes::outline::outline;
 use crate::passes::refine::refine;
 use crate::passes::strides::strides;
-use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
-use crate::passes::syntax::syntax;
-use crate::passes::units::{Bytes, Lines, Units};
-use crate::passes::words::{shorten_names, words};
+use crate::passes::units::{Bytes, Lines};
 
 /// A search that minimizes by deletions alone, in an order that needs few tests. The result is a
 /// subsequence of the input. It is 1-minimal if the last round of tests found each single unit to
@@ -37,7 +36,7 @@ impl Subset {
         let text: Arc<[u8]> = text.into();
         Subset(Coroutine::new(text.len(), move |asker| {
             let work = CurrentBest::new(asker, text.clone());
-            Box::pin(script(work, Plan::Delete, Structure::Unknown))
+            Box::pin(script(work, Plan::Delete, Structure::Unknown, plain))
         }))
     }
 
@@ -78,6 +77,14 @@ impl Full {
     /// Maximum size, in bytes, of results in which `0` is tried in place of every byte.
     pub const SMALL: usize = SMALL;
 
+    /// Maximum size, in bytes, of binary data of an unknown format in which records, blocks and numbers
+    /// that a run shows wrong are searched for.
+    pub const LARGEST_RECORDS: usize = LARGEST;
+
+    /// Maximum size, in bytes, of binary data of an unknown format in which a length or a checksum of
+    /// the whole is searched for.
+    pub const LARGEST_FRAME: usize = LARGEST_FRAME;
+
     /// The byte that replaces bytes whose values do not matter: the digit `0` (0x30).
     pub const LEAST: u8 = LEAST;
 
@@ -90,10 +97,17 @@ impl Full {
     /// Creates a search over the bytes of `text`, which must have given FAIL and whose structure is
     /// known. If the structure does not fit, it costs a few tests.
     pub fn structured(text: &[u8], structure: Structure) -> Full {
+        Full::nested(text, structure, plain)
+    }
+
+    /// Creates a search like [`Full::structured`] that asks `inner` for the structure of a text which
+    /// it finds inside of a binary frame, such as that of a JSON document behind its length and its
+    /// checksum. The same text must always have the same structure.
+    pub fn nested(text: &[u8], structure: Structure, inner: fn(&[u8]) -> Structure) -> Full {
         let text: Arc<[u8]> = text.into();
         Full(Coroutine::new(text.len(), move |asker| {
             let work = CurrentBest::new(asker, text.clone());
-            Box::pin(script(work, Plan::Rewrite, structure.clone()))
+            Box::pin(script(work, Plan::Rewrite, structure.clone(), inner))
         }))
     }
 
@@ -107,7 +121,7 @@ impl Full {
             let structure = structure.clone();
             Box::pin(async move {
                 delete_large_parts(&mut work).await;
-                script(work, Plan::Rewrite, structure).await;
+                script(work, Plan::Rewrite, structure, plain).await;
             })
         }))
     }
@@ -117,11 +131,6 @@ is_search!(Full);
 
 /// Minimum size, in bytes, of texts in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Number of lines above which whole lines of a text are deleted in one list.
-const MANY_LINES: usize = 8;
-/// One test deletes the last lines of a text, as many as it has lines divided by this number, to
-/// learn whether its brackets must match. They need not if the text still fails.
-const END: usize = 8;
 /// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep (the
 /// deletion of bytes from the end to the front), if bytes at the front were not needed. In larger
 /// texts, the sweep comes first and leaves fewer bytes.
@@ -183,25 +192,34 @@ pub(super) enum Plan {
 /// Runs a whole search on `work`: all passes (kinds of deletions and replacements) in order, and
 /// again until a round changes nothing. `plan` says which changes are allowed, `known` what is
 /// known of the input's structure.
-pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structure) {
+///
+/// `inner` returns the structure of a text inside of the input.
+pub(super) async fn script(
+    mut work: CurrentBest,
+    plan: Plan,
+    mut known: Structure,
+    inner: fn(&[u8]) -> Structure,
+) {
     begin(&mut work, &known).await;
-    let contained = reduce_by_structure(&mut work, &mut known).await;
-    let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
-    let by_words = without_grammar && work.is_text();
-    let by_lines =
-        by_words && (delete_whole_lines(&mut work).await || delete_after_cut(&mut work).await);
-    let fewest = if by_lines { 1 } else { FEWEST_PAIRS };
+    let mut found = reduce_by_structure(&mut work, &mut known).await;
+    let is_framed = plan == Plan::Rewrite
+        && !found.contained
+        && may_be_framed(&mut work, &known)
+        && framed_text(&mut work, inner).await;
     // Searches that are replayed from logs without a structure do not know newer rules.
     let is_replayable = matches!(known, Structure::Unknown);
+    found.structured |= is_framed || reduce_brackets(&mut work, &found).await;
+    let was_large = plan == Plan::Rewrite && !is_replayable && work.len() > LARGEST;
     // A binary frame may contain a text.
-    let structured = contained
-        || work.is_text() && structure(&mut work, fewest).await
-        || plan == Plan::Rewrite && binary(&mut work, is_replayable).await;
-    if by_words {
-        shorten_names(&mut work).await;
-        reduce_lines(&mut work).await;
-        words(&mut work).await;
-    }
+    found.structured |=
+        !found.structured && plan == Plan::Rewrite && binary(&mut work, is_replayable).await;
+    reduce_words(&mut work, &found).await;
+    let Found {
+        contained,
+        by_words,
+        structured,
+        ..
+    } = found;
     // Literals of a text whose syntax is known are as short as can be, and zeros over others are
     // errors.
     let bytes_plan = match known {
@@ -222,6 +240,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
         with_runs,
         by_words,
         vain: VainRuns::default(),
+        was_large: was_large && !structured && !by_words,
     };
     rounds.run(&mut work, &known).await;
 }
@@ -240,6 +259,8 @@ struct Rounds {
     /// The text in which no sequence of bytes could be deleted, so that its sequences are not tried
     /// again.
     vain: VainRuns,
+    /// Whether binary data was too large to be searched for records, and has not been searched since.
+    was_large: bool,
 }
 
 impl Rounds {
@@ -249,7 +270,14 @@ impl Rounds {
         let mut mutations = Mutations::new();
         let mut refined = None;
         loop {
-            if self.delete(work, known).await {
+            let repeats = self.delete(work, known).await;
+            if self.was_large && work.len() <= LARGEST {
+                self.was_large = false;
+                if binary(work, false).await {
+                    continue;
+                }
+            }
+            if repeats {
                 continue;
             }
             extras(work, self.plan).await;
@@ -264,6 +292,10 @@ impl Rounds {
                 continue;
             }
             if self.plan == Plan::Rewrite && last_form(work, &mut values).await {
+                continue;
+            }
+            let is_replayable = matches!(known, Structure::Unknown);
+            if self.plan == Plan::Rewrite && !is_replayable && stretches(work).await {
                 continue;
             }
             if self.plan == Plan::Rewrite && refine(work, known, &mut refined).await {
@@ -350,29 +382,9 @@ async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
     }
 }
 
-/// Reduces the input by its `known` structure. Returns true if that is a format or a grammar that
-/// fits and made the input smaller; else false. If the input is a text and its format did not help,
-/// `known` becomes [`Structure::Text`], and the input is reduced as a text.
-async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> bool {
-    if let Structure::Format(format) = known {
-        if container(work, format.as_ref()).await {
-            return true;
-        }
-        if work.is_text() {
-            *known = Structure::Text;
-        }
-    }
-    match known {
-        Structure::Syntax(grammar) => syntax(work, grammar).await,
-        Structure::Text if work.is_text() => {
-            if !outline(work, true).await {
-                markup(work).await;
-                outline(work, false).await;
-            }
-            false
-        }
-        _ => false,
-    }
+/// Returns [`Structure::Text`]: of texts inside of the input, nothing is known.
+fn plain(_: &[u8]) -> Structure {
+    Structure::Text
 }
 
 /// Returns true if it is worth testing the deletion of sequences of bytes. Returns false for a text
@@ -386,43 +398,6 @@ fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
 fn has_no_control(text: &[u8]) -> bool {
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     !text.iter().any(is_control)
-}
-
-/// Deletes whole lines of a text if it has more than [`MANY_LINES`] lines and over three quarters
-/// of them have as many opening as closing brackets. Returns true if the text is of this form,
-/// whether or not lines were deleted; else false.
-async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
-    let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
-    let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
-    let (mut lines, mut whole) = (0, 0);
-    for line in work.text().split(|byte| *byte == b'\n') {
-        lines += 1;
-        whole += usize::from(is_whole(line));
-    }
-    if lines <= MANY_LINES || whole * 4 <= lines * 3 {
-        return false;
-    }
-    let mut units = Lines::of(work);
-    let mut list = ListSearch::new(work, &mut units).stop_after(FRUITLESS);
-    list.reduce().await;
-    true
-}
-
-/// Tests a text of more than [`MANY_LINES`] lines without the last of them ([`END`]), to learn
-/// whether its brackets must match. If it still fails, deletes other lines, too, and returns true;
-/// otherwise returns false.
-async fn delete_after_cut(work: &mut CurrentBest) -> bool {
-    let mut units = Lines::of(work);
-    let lines = units.len();
-    if lines <= MANY_LINES {
-        return false;
-    }
-    let mut list = ListSearch::new(work, &mut units);
-    if list.delete(lines - lines / END..lines).await.is_none() {
-        return false;
-    }
-    list.reduce().await;
-    true
 }
 
 /// Runs a whole search over units of unknown kind: deletes units until a whole round changes
@@ -555,18 +530,6 @@ async fn reduce_groups(work: &mut CurrentBest, most_needed: usize) {
     }
     if work.len() <= FEW {
         pairs(work, FEW * FEW / 2).await;
-    }
-}
-
-/// Deletes unneeded lines of the current best text, if the text has many lines.
-pub(super) async fn reduce_lines(work: &mut CurrentBest) {
-    // Without a newline near its beginning, the text is not split into lines.
-    if !work.is_text() || !work.sample().contains(&b'\n') {
-        return;
-    }
-    let mut units = Lines::of(work);
-    if units.len() > MANY_LINES {
-        ListSearch::new(work, &mut units).reduce().await;
     }
 }
 

@@ -122,8 +122,14 @@ impl Progress<'_> {
     /// Returns true if all removals of single bytes that were chosen to be run again have been run,
     /// and if none was chosen.
     pub(super) fn are_repeats_done(&self) -> bool {
-        let open = |repeats: &Repeats| !repeats.open.is_empty();
-        !self.repeats.as_ref().is_some_and(open)
+        self.unrepeated() == 0
+    }
+
+    /// Returns how many runs are left of the removals of single bytes that were chosen to be run
+    /// again.
+    pub(super) fn unrepeated(&self) -> u64 {
+        let repeats = self.repeats.as_ref();
+        repeats.map_or(0, |repeats| repeats.open.len() as u64)
     }
 
     /// Takes the outcome of a repeated run: the best text (the smallest failing so far) without one

@@ -328,8 +328,13 @@ pub fn claim(minimized: &Minimized) -> String {
         false => {
             let proved = minimized.proved;
             let claim = claim.replace('-', " ");
+            let missing = match minimized.flaky {
+                _ if proved.done < proved.of || proved.of == 0 => "",
+                Some(_) => ", but the failure is flaky",
+                None => ", but the runs that confirm this are not all made",
+            };
             format!(
-                "{claim}, {} of {} removals proved",
+                "{claim}, {} of {} removals proved{missing}",
                 size::grouped(proved.done),
                 size::grouped(proved.of)
             )

@@ -6,6 +6,7 @@ mod classes;
 mod databases;
 mod digits;
 mod fonts;
+mod frames;
 mod grammars;
 mod hostile;
 mod items;
