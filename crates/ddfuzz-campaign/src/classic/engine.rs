@@ -248,8 +248,9 @@ impl ClassicEngine<'_> {
             let mut task = worker.next_task();
             let target = task.map(|_| start_worker(shared, settings));
             drop(permit);
-            let Some(mut target) = target.transpose()? else {
-                return Ok(());
+            let mut target = match target {
+                None | Some(Err(ExecError::Abandoned)) => return Ok(()),
+                Some(target) => target?,
             };
             while let Some(first) = task {
                 worker.report(target.run_chunk(first)?);
