@@ -423,12 +423,12 @@ impl Checkpoint {
             .sum()
     }
 
-    /// Returns a [`Progress`] with the counts of this checkpoint (runs, groups, crashes and so on);
-    /// fields that the checkpoint does not know are 0 or empty.
+    /// Returns a [`Progress`] with the counts of this checkpoint (runs, groups, crashes and so on),
+    /// all of the whole campaign; fields that the checkpoint does not know are 0 or empty.
     pub(crate) fn progress(&self) -> Progress {
         let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         Progress {
-            runs: self.next - self.count_start,
+            runs: self.next,
             groups: groups as u64,
             crashes: self.total(Kind::Crash),
             hangs: self.total(Kind::Hang),

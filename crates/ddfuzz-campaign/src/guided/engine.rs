@@ -269,6 +269,7 @@ impl<'a> GuidedEngine<'a> {
         self.show_notes();
         if self.drawn.elapsed() >= DRAW_EVERY {
             self.drawn = Instant::now();
+            self.session.screen.seen(&self.state.checkpoint.seen);
             self.session.screen.progress(&self.progress());
         }
         self.update();
@@ -503,8 +504,9 @@ impl GuidedEngine<'_> {
             runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzed()),
             corpus: self.corpus,
             minimizing: self.groups.pending() as u64,
-            edges: Some(best.edges),
-            edges_of: Some(best.edges_of),
+            // Before the first heartbeat of a worker that has started its target, nothing is known.
+            edges: (best.edges_of > 0).then_some(best.edges),
+            edges_of: (best.edges_of > 0).then_some(best.edges_of),
             stability: (best.edges > 0).then(|| stable(best.edges)),
             minimizer_share: self.minimized.as_secs_f64() / workers.max(0.001),
             ..checkpoint.progress()
