@@ -445,3 +445,23 @@ impl Checkpoint {
             .map_or(0, |groups| groups.values().sum())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_and_crashes_are_counted_over_all_calls() {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.begin_count(None);
+        checkpoint.next = 100;
+        checkpoint.count_runs(Kind::Crash, "a".to_owned(), 60);
+        // A resumed call counts for `--runs` anew.
+        checkpoint.begin_count(Some(10));
+        assert_eq!(checkpoint.count_start, 100);
+        checkpoint.next = 105;
+        checkpoint.count_runs(Kind::Crash, "a".to_owned(), 5);
+        let progress = checkpoint.progress();
+        assert_eq!((progress.runs, progress.crashes), (105, 65));
+    }
+}

@@ -342,3 +342,17 @@ fn ended(summary: &Summary) -> String {
         false => by,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_full_disk_did_not_take_is_told() {
+        assert_eq!(found(&[0, 0, 0, 0], 0, 0), "no crashes");
+        let lost = "no crash stored, 2 findings not stored (full disk)";
+        assert_eq!(found(&[0, 0, 0, 0], 0, 2), lost);
+        let both = "1 crash group (1 new), 1 hang group, 1 finding not stored (full disk)";
+        assert_eq!(found(&[1, 1, 0, 0], 1, 1), both);
+    }
+}
