@@ -283,7 +283,7 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
         | ExecError::RootOnly { path, .. }
         | ExecError::WayUnfit { path, .. }
         | ExecError::Server { path, .. } => Some(path.clone()),
-        ExecError::UnknownBundled { .. } | ExecError::System { .. } => None,
+        ExecError::UnknownBundled { .. } | ExecError::Abandoned | ExecError::System { .. } => None,
     }
 }
 
@@ -347,6 +347,7 @@ impl From<ExecError> for Failure {
             ExecError::NotExecutable { why, .. } => {
                 baseline("program-not-executable", hint_of_not_executable(why))
             }
+            ExecError::Abandoned => (Exit::Interrupted, "interrupted", CONTINUE),
             ExecError::UnknownBundled { .. } => {
                 let hint = "`ddfuzz run` without a program lists them";
                 (Exit::Usage, "unknown-target", hint)

@@ -12,6 +12,7 @@ use signal_hook::{flag, low_level};
 use super::failure::CONTINUE;
 use super::{Exit, Failure, Output, ui};
 use crate::campaign::Deadline;
+use crate::exec::AbandonWhen;
 
 /// Installs handlers for SIGINT, SIGTERM and, unless it is ignored, SIGHUP, and returns a flag that
 /// turns true when one of these signals arrives; later calls return the same flag. A second SIGINT
@@ -114,6 +115,12 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadline, Failure> {
     let deadline = Deadline::begin(total, stop);
     deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
+}
+
+/// Returns the condition that runs of a target are abandoned when `stop` turns true.
+pub fn abandon_at(stop: &Arc<AtomicBool>) -> AbandonWhen {
+    let stop = Arc::clone(stop);
+    AbandonWhen::default().or(move || stop.load(Ordering::Relaxed))
 }
 
 /// Returns `result`. If it is a failure to run the target or an internal error (exit code 3 or 70),

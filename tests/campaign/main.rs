@@ -7,6 +7,7 @@ mod crashes;
 #[path = "../cli/ddfuzz.rs"]
 mod ddfuzz;
 mod dictionary;
+mod ends;
 mod flaky;
 mod generator;
 mod guided;

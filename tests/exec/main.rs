@@ -1,6 +1,7 @@
 //! Tests of `exec`: every way of execution on real programs.
 #![cfg(feature = "engine")]
 
+mod abandoned;
 mod captured;
 #[path = "../compiled/mod.rs"]
 mod compiled;

@@ -147,7 +147,7 @@ fn triaged_inputs_stand_in_columns() {
 fn groups_stand_in_columns_with_their_least_input() {
     assert_eq!(
         triage_groups_table(&[group()], None),
-        "KIND     GROUP         CLASS  SEVERITY  COUNT  WHERE           SIZE     FILE   WHY\n\
+        "KIND     GROUP         CLASS  SEVERITY  FILES  WHERE           SIZE     FILE   WHY\n\
          crashes  0123456789ab  segv   high      1,234  parse at a.c:1  7 bytes  /in/a  \
          a write to a wild address\n"
     );

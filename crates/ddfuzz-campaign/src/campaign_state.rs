@@ -423,12 +423,12 @@ impl Checkpoint {
             .sum()
     }
 
-    /// Returns a [`Progress`] with the counts of this checkpoint (runs, groups, crashes and so on);
-    /// fields that the checkpoint does not know are 0 or empty.
+    /// Returns a [`Progress`] with the counts of this checkpoint (runs, groups, crashes and so on),
+    /// all of the whole campaign; fields that the checkpoint does not know are 0 or empty.
     pub(crate) fn progress(&self) -> Progress {
         let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         Progress {
-            runs: self.next - self.count_start,
+            runs: self.next,
             groups: groups as u64,
             crashes: self.total(Kind::Crash),
             hangs: self.total(Kind::Hang),
@@ -443,5 +443,25 @@ impl Checkpoint {
         self.seen
             .get(&kind)
             .map_or(0, |groups| groups.values().sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_and_crashes_are_counted_over_all_calls() {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.begin_count(None);
+        checkpoint.next = 100;
+        checkpoint.count_runs(Kind::Crash, "a".to_owned(), 60);
+        // A resumed call counts for `--runs` anew.
+        checkpoint.begin_count(Some(10));
+        assert_eq!(checkpoint.count_start, 100);
+        checkpoint.next = 105;
+        checkpoint.count_runs(Kind::Crash, "a".to_owned(), 5);
+        let progress = checkpoint.progress();
+        assert_eq!((progress.runs, progress.crashes), (105, 65));
     }
 }

@@ -163,7 +163,10 @@ impl Minimizing {
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
         match own {
             Some((target, way)) => Minimizing {
-                target,
+                target: Target {
+                    abandon_when: self.target.abandon_when.clone(),
+                    ..target
+                },
                 way,
                 ..self.clone()
             },

@@ -96,7 +96,7 @@ impl Recheck<'_> {
         let work = |worker: &Worker<'_, _, _, CampaignError>| {
             let mut triagers = LastTriager::default();
             while let Some((at, group)) = worker.next_task() {
-                worker.report((at, self.check(&mut triagers, group)?));
+                worker.report((at, self.check_or_leave(&mut triagers, group)?));
             }
             Ok(())
         };
@@ -133,7 +133,7 @@ impl Recheck<'_> {
                 break;
             }
             left = left.saturating_sub(1);
-            let alone = self.check(&mut triagers, group)?;
+            let alone = self.check_or_leave(&mut triagers, group)?;
             if let Some(alone) = alone.filter(|alone| alone.status == Status::Same) {
                 is_disturbed = true;
                 *held = CheckedGroup {
@@ -143,6 +143,18 @@ impl Recheck<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks one group as [`check`](Self::check) does; returns `None` if a run of it was abandoned.
+    fn check_or_leave(
+        &self,
+        triagers: &mut LastTriager,
+        group: &StoredGroup,
+    ) -> Result<Option<CheckedGroup>, CampaignError> {
+        match self.check(triagers, group) {
+            Err(CampaignError::Exec(ExecError::Abandoned)) => Ok(None),
+            checked => checked,
+        }
     }
 
     /// Checks one group: runs the reproducer and the original input of each of its

@@ -1,10 +1,12 @@
 //! What a campaign shows to the user while it runs: its phase, its progress, and the groups that it
 //! finds.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use ddfuzz_store::Kind;
 use ddfuzz_store::report::{GroupView, size};
 
 /// The phase of a campaign that the user sees: fuzzing, locating hangs, or minimizing.
@@ -81,27 +83,28 @@ pub struct Progress {
     pub phase: Phase,
     /// Milliseconds since this call of ddfuzz began to fuzz.
     pub time_ms: u64,
-    /// Number of runs that count for the option `--runs` and whose findings are stored; several
-    /// calls of ddfuzz may share this count.
+    /// Number of runs of the campaign, in all calls of ddfuzz together, whose findings are stored.
     pub runs: u64,
     /// Number of runs that this call of ddfuzz has made and counted per second of its fuzzing time.
     pub runs_per_s: f64,
     /// Number of inputs in the corpus of a guided campaign; 0 in others.
     pub corpus: u64,
-    /// Number of groups of crashes that the campaign has found.
+    /// Number of groups of crashes that the campaign has found, in all calls of ddfuzz together.
     pub groups: u64,
-    /// Number of runs of the campaign that crashed.
+    /// Number of runs of the campaign, in all calls of ddfuzz together, that crashed.
     pub crashes: u64,
-    /// Number of runs of the campaign that exceeded their time limit.
+    /// Number of runs of the campaign, in all calls of ddfuzz together, that exceeded their time
+    /// limit.
     pub hangs: u64,
-    /// Number of runs of the campaign that exceeded their memory limit.
+    /// Number of runs of the campaign, in all calls of ddfuzz together, that exceeded their memory
+    /// limit.
     pub ooms: u64,
     /// Number of groups of crashes that wait to be minimized or are being minimized.
     pub minimizing: u64,
     /// Largest number of edges of the target that the runs of one worker have covered; `None` if
-    /// the target reports no coverage.
+    /// the target reports no coverage, or none is known yet.
     pub edges: Option<u64>,
-    /// Number of all edges of the target; `None` if it reports no coverage.
+    /// Number of all edges of the target; `None` if it reports no coverage, or is not known yet.
     pub edges_of: Option<u64>,
     /// Fraction, from 0 to 1, of the covered edges that are covered again with the same counts when
     /// an input is run again; `None` without coverage.
@@ -131,6 +134,11 @@ impl Progress {
 pub trait Screen<P = Progress>: Send {
     /// Shows the present progress of the job to the user; called several times a second.
     fn progress(&mut self, progress: &P);
+
+    /// Shows the user how many runs of the campaign have ended in each group: by the group's kind
+    /// and major key (12 hex digits). Called before [`progress`](Screen::progress), whose counts are
+    /// the sums of these.
+    fn seen(&mut self, _: &BTreeMap<Kind, BTreeMap<String, u64>>) {}
 
     /// Shows the user a group of crashes that is new, or whose reproducer has become smaller.
     fn group(&mut self, _: &GroupView) {}

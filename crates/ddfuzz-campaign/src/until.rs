@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::PauseGate;
-use ddfuzz_exec::Ended;
+use ddfuzz_exec::{Ended, Target};
 
 /// A condition that ends the fuzzing of a campaign (`--until`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +198,19 @@ impl Deadline {
     }
 }
 
+/// How long the classification of a run that has ended may go on when the workers have to stop: a
+/// crash of the last moment is then found, too.
+const CLASSIFICATION_TIME: Duration = Duration::from_millis(500);
+
+/// Returns `target` so that its runs are abandoned half a second later: for runs that classify a
+/// run which has ended.
+pub(crate) fn classifying(target: &Target) -> Target {
+    Target {
+        abandon_when: target.abandon_when.clone().delayed(CLASSIFICATION_TIME),
+        ..target.clone()
+    }
+}
+
 /// Tells the workers of a campaign when to stop and when to pause.
 pub(crate) struct StopCondition<'a> {
     /// Turns true when the user stops the call of ddfuzz or its deadline is over; the workers then
@@ -207,7 +220,7 @@ pub(crate) struct StopCondition<'a> {
     deadline: Option<Instant>,
     /// Whether the workers have to stop for good, because a worker has failed or no more runs are
     /// counted.
-    broken: AtomicBool,
+    broken: Arc<AtomicBool>,
     /// Gate at which the workers pause while the disk is full.
     gate: &'a PauseGate,
 }
@@ -223,7 +236,7 @@ impl<'a> StopCondition<'a> {
         StopCondition {
             stop,
             deadline,
-            broken: AtomicBool::new(false),
+            broken: Arc::default(),
             gate,
         }
     }
@@ -252,6 +265,18 @@ impl<'a> StopCondition<'a> {
     /// call repeats the run.
     pub(crate) fn may_classify(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Returns `target` so that its runs are abandoned as soon as the workers have to stop: then no
+    /// run under way is waited for.
+    pub(crate) fn abandoning(&self, target: &Target) -> Target {
+        let broken = Arc::clone(&self.broken);
+        let stopped = target.abandon_when.clone();
+        let stopped = stopped.or(move || broken.load(Ordering::Relaxed));
+        Target {
+            abandon_when: stopped.or_at(self.deadline),
+            ..target.clone()
+        }
     }
 
     /// Returns true if the time for fuzzing is over; false if it is not, or has no limit.

@@ -83,7 +83,7 @@ impl TreeExecutor {
 
     /// Runs the target on `input` and traces all processes of the run, and tries this again if it
     /// fails. Returns what the tracer has seen; `None` if all tries failed, or the system refuses
-    /// to trace, after which no later run is traced either.
+    /// to trace, after which no later run is traced either. Fails when the run is abandoned.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -94,6 +94,7 @@ impl TreeExecutor {
                     self.traced = None;
                     return Ok(None);
                 }
+                Err(ExecError::Abandoned) => return Err(ExecError::Abandoned),
                 Err(_) if began.elapsed() > RETRY_TIME => return Ok(None),
                 Err(_) => {}
             }

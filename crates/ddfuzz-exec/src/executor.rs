@@ -251,6 +251,10 @@ pub enum ExecError {
         /// How the server failed, in words for the error message.
         why: String,
     },
+    /// The run was abandoned before its end, or not begun, because a condition of the target's
+    /// [`AbandonWhen`](crate::AbandonWhen) is met. It says nothing of the input.
+    #[error("the run was abandoned, because ddfuzz was to end")]
+    Abandoned,
     /// The operating system refused something that running targets needs.
     #[error("{what}: {source}")]
     System {

@@ -16,8 +16,8 @@ use crate::sandbox::{Handover, SandboxPolicy};
 use crate::shared_page::{Page, PageLayout};
 use crate::supervisor::Supervisor;
 use crate::{
-    ExecError, Limits, control_group::Cgroup, crash_snapshots::CrashSnapshots, elf::EntryFunction,
-    environment, environment::SanitizerSettings, prepared_target::Identity,
+    AbandonWhen, ExecError, Limits, control_group::Cgroup, crash_snapshots::CrashSnapshots,
+    elf::EntryFunction, environment, environment::SanitizerSettings, prepared_target::Identity,
     private_dir::PrivateDir, protocol::fd, sandbox, watch::SLICE,
 };
 
@@ -111,6 +111,8 @@ pub(crate) struct Launch {
     pub(crate) env_only: bool,
     pub(crate) cwd: PathBuf,
     pub(crate) limits: Limits,
+    /// When runs are abandoned, whatever their limits.
+    pub(crate) abandon_when: AbandonWhen,
     pub(crate) identity: Option<Identity>,
     pub(crate) cgroup: Option<Cgroup>,
 }

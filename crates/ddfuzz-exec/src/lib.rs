@@ -9,6 +9,7 @@
 //! - Read `target.rs`, `run.rs`, `executor.rs` and `ways.rs` first; then `prepared_target.rs`,
 //!   `launch.rs`, `server.rs` and `server_executor.rs`, which most ways share; then `afl/`.
 
+mod abandon;
 mod accesses;
 mod afl;
 mod blocks;
@@ -56,6 +57,7 @@ pub mod tracing;
 mod watch;
 mod ways;
 
+pub use abandon::AbandonWhen;
 pub use blocks::{CodeFunction, CoveredCode, mapped_path};
 pub use command_line::FuzzerLimits;
 pub use crash_snapshots::CrashSnapshots;

@@ -269,6 +269,7 @@ impl PreparedTarget {
             policy,
             open: self.open.clone(),
             limits: target.limits,
+            abandon_when: target.abandon_when.clone(),
             identity: self.identity,
             cgroup: Cgroup::create(target.limits.processes),
         }

@@ -6,7 +6,7 @@ use std::{io, io::ErrorKind, path::PathBuf};
 
 use crate::scratch::{Cleaned, Scratch};
 use crate::server::{Answer, RequestError};
-use crate::{Ended, ExecError, launch::Launch};
+use crate::{AbandonWhen, Ended, ExecError, launch::Launch};
 
 /// Number of runs after which a fork server is replaced, which bounds the memory that it leaks.
 pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
@@ -36,6 +36,11 @@ pub(crate) trait Retriable {
     fn launch(&self) -> &Launch;
     fn scratch(&mut self) -> &mut Scratch;
 
+    /// Returns when runs of the target are abandoned.
+    fn abandon_when(&self) -> &AbandonWhen {
+        &self.launch().abandon_when
+    }
+
     /// Empties the target's working directory after all processes of the run have ended. If the
     /// target has removed the directory, creates a new one and stops the fork server, which is in
     /// the old one.
@@ -62,13 +67,15 @@ pub(crate) enum Failure {
 
 /// Runs the target on the first of `inputs` and on as many of those after it as one request takes,
 /// and returns the fork server's answer. If that fails, tries again with the first input alone,
-/// each time with a new fork server, up to [`MOST_RUNS`] or [`MOST_STARTS`] times.
+/// each time with a new fork server, up to [`MOST_RUNS`] or [`MOST_STARTS`] times. Fails without a
+/// further try when the run is abandoned.
 pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();
     // After a failure the first input runs alone: the server may have died of it.
     let mut asked = inputs;
     loop {
+        target.abandon_when().check()?;
         write_inputs(target, asked)?;
         let failure = match target.attempt(first) {
             Ok(answer) => return Ok(answer),
@@ -82,6 +89,7 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
             Failure::Request(_) => runs += 1,
         }
         target.stop();
+        target.abandon_when().check()?;
         asked = &inputs[..inputs.len().min(1)];
         std::thread::sleep(PAUSE);
         // Neither the next try nor a later run may see files of this try. A process of this try may
@@ -125,6 +133,7 @@ fn write_inputs(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<(), Exe
         match target.put_in_place(inputs) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == ErrorKind::StorageFull && Instant::now() < deadline => {
+                target.abandon_when().check()?;
                 std::thread::sleep(PAUSE);
             }
             Err(source) => {
@@ -148,6 +157,20 @@ mod tests {
         scratch: Scratch,
         /// The opened working directory of the process that the last server has left behind.
         held: Option<fs::File>,
+        abandon_when: AbandonWhen,
+        tries: u32,
+    }
+
+    impl Dying {
+        fn new(abandon_when: AbandonWhen) -> Dying {
+            let private = PrivateDir::get().unwrap();
+            Dying {
+                scratch: Scratch::create(&private.fresh("test"), None).unwrap(),
+                held: None,
+                abandon_when,
+                tries: 0,
+            }
+        }
     }
 
     impl Retriable for Dying {
@@ -156,6 +179,7 @@ mod tests {
         }
 
         fn attempt(&mut self, _: &[u8]) -> Result<Answer, Failure> {
+            self.tries += 1;
             self.held = fs::File::open(self.scratch.path()).ok();
             Err(Failure::Request(RequestError::Died))
         }
@@ -170,6 +194,10 @@ mod tests {
             unreachable!("only errors of the directory need it")
         }
 
+        fn abandon_when(&self) -> &AbandonWhen {
+            &self.abandon_when
+        }
+
         fn program(&self) -> PathBuf {
             PathBuf::new()
         }
@@ -181,15 +209,30 @@ mod tests {
 
     #[test]
     fn what_still_runs_of_a_run_that_is_given_up_leaves_nothing_to_the_next() {
-        let private = PrivateDir::get().unwrap();
-        let scratch = Scratch::create(&private.fresh("test"), None).unwrap();
-        let path = scratch.path().to_owned();
-        let held = None;
-        let mut target = Dying { scratch, held };
+        let mut target = Dying::new(AbandonWhen::default());
+        let path = target.scratch.path().to_owned();
         let answer = run(&mut target, &[b"input"]).unwrap();
         assert_eq!(answer.ended, Ended::Signal(libc::SIGKILL));
         let held = target.held.expect("the directory is there");
         fs::write(format!("/proc/self/fd/{}/late", held.as_raw_fd()), "x").unwrap_err();
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_abandoned_run_is_not_tried_again_and_has_no_end() {
+        let mut target = Dying::new(AbandonWhen::default().or(|| true));
+        assert!(matches!(
+            run(&mut target, &[b"input"]),
+            Err(ExecError::Abandoned)
+        ));
+        assert_eq!(target.tries, 0);
+        let seen = std::sync::atomic::AtomicU32::new(0);
+        let after_one = move || seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0;
+        let mut target = Dying::new(AbandonWhen::default().or(after_one));
+        assert!(matches!(
+            run(&mut target, &[b"input"]),
+            Err(ExecError::Abandoned)
+        ));
+        assert_eq!(target.tries, 1);
     }
 }

@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
+use crate::AbandonWhen;
+
 /// How long a run waits for the directory in which it is to start, before the directory counts as
 /// locked by another program, such as the command `flock`.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,14 +57,14 @@ impl RunDirectory {
     /// Locks the directory for a run that is about to begin, and waits while a run of another
     /// thread or process has it locked. Does nothing if this thread has it locked already. If it
     /// stays locked for longer than `lock_timeout`, another program seems to hold the lock: the run
-    /// then begins without it.
-    pub(crate) fn enter(&mut self) {
+    /// then begins without it; so does a run that is abandoned, and is then not waited for.
+    pub(crate) fn enter(&mut self, abandon_when: &AbandonWhen) {
         let own = (self.id, std::thread::current().id());
         if self.locked || locked().contains(&own) {
             return;
         }
         let began = Instant::now();
-        while !LOCKED_BY_OTHERS.load(Ordering::Relaxed) {
+        while !LOCKED_BY_OTHERS.load(Ordering::Relaxed) && !abandon_when.is_met() {
             if self.flock(libc::LOCK_EX | libc::LOCK_NB) {
                 self.locked = true;
                 locked().push(own);

@@ -19,7 +19,8 @@ use crate::run_directory::RunDirectory;
 use crate::shared_page::{Page, PageLayout, RunOutcome};
 use crate::watch::{HangCheck, Killed, WaitOutcome, Watch};
 use crate::{
-    Ended, ExecError, Limits, Way, proc_tree, proc_tree::outer_pid, supervisor::Supervisor, watch,
+    AbandonWhen, Ended, ExecError, Limits, Way, proc_tree, proc_tree::outer_pid,
+    supervisor::Supervisor,
 };
 
 /// How long a fork server may take to start until it sends its first message.
@@ -53,6 +54,7 @@ pub(crate) struct Server {
     runner: Cell<Option<(Pid, Pid)>>,
     /// Threads of ddfuzz that empty the pipes to which runs write; empty where there are none.
     pub(crate) output_readers: Vec<Pid>,
+    abandon_when: AbandonWhen,
     /// The target's scratch directory, opened, if it is a mount that only processes in the fork
     /// server's mount namespace see; else `None`.
     scratch: Option<OwnedFd>,
@@ -64,6 +66,9 @@ pub(crate) struct Server {
 /// or could not execute the program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
+    /// The run was abandoned; the fork server still makes it.
+    #[error("the run was abandoned")]
+    Abandoned,
     /// The fork server died.
     #[error("it died")]
     Died,
@@ -117,6 +122,7 @@ impl Server {
             numbers_processes: launch.numbers_processes(),
             runner: Cell::new(None),
             output_readers: Vec::new(),
+            abandon_when: launch.abandon_when.clone(),
             scratch: hidden_scratch(launch, &supervisor)?,
             pipes,
             page,
@@ -263,7 +269,7 @@ impl Server {
             flags,
         };
         if let Some(directory) = &mut self.directory {
-            directory.enter();
+            directory.enter(&self.abandon_when);
         }
         self.send(&request.to_bytes())
     }
@@ -318,9 +324,11 @@ impl Server {
             scratch: self.watched.as_deref(),
             warm: self.page.layout != PageLayout::Single,
             output_readers: &self.output_readers,
+            abandon_when: &self.abandon_when,
         };
         match watch.wait(limits, look) {
             WaitOutcome::Ready => Ok(None),
+            WaitOutcome::Abandoned => Err(RequestError::Abandoned),
             WaitOutcome::Killed(killed) => Ok(Some(killed)),
             WaitOutcome::Silent(why) => Err(RequestError::Silent(why)),
             WaitOutcome::Untaken => Err(RequestError::ProtocolBroken(
@@ -334,10 +342,14 @@ impl Server {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !watch::wait_until_readable(&self.pipes.reply, left) {
-                return Err(RequestError::ProtocolBroken(
-                    "it does not answer".to_owned(),
-                ));
+            if !self
+                .abandon_when
+                .wait_until_readable(&self.pipes.reply, left)
+            {
+                return Err(match self.abandon_when.is_met() {
+                    true => RequestError::Abandoned,
+                    false => RequestError::ProtocolBroken("it does not answer".to_owned()),
+                });
             }
             if let Some(reply) = self.next_reply()? {
                 return Ok(reply);
@@ -349,7 +361,8 @@ impl Server {
     /// request or run.
     fn next_reply(&mut self) -> Result<Option<Reply>, RequestError> {
         let mut bytes = [0; REPLY_SIZE];
-        match read_within(&mut self.pipes.reply, &mut bytes, REPLY_TIMEOUT) {
+        let never = &AbandonWhen::default();
+        match read_within(&mut self.pipes.reply, &mut bytes, REPLY_TIMEOUT, never) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 return Err(RequestError::Died);
@@ -436,8 +449,9 @@ pub(crate) fn await_hello(
     reply: &mut File,
 ) -> Result<(Pid, ForkPoint), ExecError> {
     let mut hello = [0; HELLO_SIZE];
-    match read_within(reply, &mut hello, STARTUP) {
+    match read_within(reply, &mut hello, STARTUP, &launch.abandon_when) {
         Ok(()) => {}
+        Err(_) if launch.abandon_when.is_met() => return Err(ExecError::Abandoned),
         Err(error) if error.kind() == ErrorKind::TimedOut => {
             let why = format!("it did not start within {} s", STARTUP.as_secs());
             return Err(server_error(launch, &why));
@@ -485,18 +499,19 @@ pub(crate) fn check_descent(
     Ok(())
 }
 
-/// Fills `buffer` from a pipe; fails if that takes longer than `timeout`, or the pipe is closed
-/// before.
+/// Fills `buffer` from a pipe; fails if that takes longer than `timeout`, the pipe is closed
+/// before, or `abandon_when` says that nobody waits any more.
 pub(crate) fn read_within(
     from: &mut File,
     buffer: &mut [u8],
     timeout: Duration,
+    abandon_when: &AbandonWhen,
 ) -> std::io::Result<()> {
     let deadline = Instant::now() + timeout;
     let mut filled = 0;
     while filled < buffer.len() {
         let left = deadline.saturating_duration_since(Instant::now());
-        if !watch::wait_until_readable(&*from, left) {
+        if !abandon_when.wait_until_readable(&*from, left) {
             return Err(ErrorKind::TimedOut.into());
         }
         match from.read(&mut buffer[filled..]) {

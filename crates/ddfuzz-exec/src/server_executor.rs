@@ -517,9 +517,13 @@ impl ServerExecutor {
         let file = sharing.file();
         self.launch.code = Some(file.map_err(|source| self.launch.sharing_error(source))?);
         self.server = None;
-        if self.server().is_err() {
-            *blocks = None;
-            return Ok(false);
+        match self.server() {
+            Ok(_) => {}
+            Err(ExecError::Abandoned) => return Err(ExecError::Abandoned),
+            Err(_) => {
+                *blocks = None;
+                return Ok(false);
+            }
         }
         let started = sharing.after_first_start();
         match started.map_err(|source| self.launch.sharing_error(source))? {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use crate::{Sandbox, Way};
+use crate::{AbandonWhen, Sandbox, Way};
 
 /// The program of a target: an installed one, or one that comes with ddfuzz.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,9 @@ pub struct Target {
     /// random numbers, the times and the process id that the program reads before its first use of
     /// the input. Runs in fresh processes never share them.
     pub freeze_start: bool,
+    /// When runs of the target are abandoned, without a result; never by default. Says nothing of
+    /// the target itself, and is not recorded.
+    pub abandon_when: AbandonWhen,
 }
 
 impl Target {
@@ -61,6 +64,7 @@ impl Target {
             crash_exit: None,
             sandbox: Sandbox::Off,
             freeze_start: false,
+            abandon_when: AbandonWhen::default(),
         }
     }
 
@@ -301,6 +305,7 @@ impl TargetRecord {
             crash_exit: self.crash_exit,
             sandbox: self.sandbox,
             freeze_start: self.freeze_start,
+            abandon_when: AbandonWhen::default(),
         })
     }
 

@@ -230,6 +230,9 @@ impl TraceServer {
 
     pub(crate) fn broken(&mut self, why: &RequestError) -> ExecError {
         self.server = None;
+        if matches!(why, RequestError::Abandoned) {
+            return ExecError::Abandoned;
+        }
         ExecError::Server {
             path: self.launch.program.clone(),
             why: why.to_string(),

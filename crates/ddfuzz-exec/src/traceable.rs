@@ -14,9 +14,9 @@ use crate::scratch::{Cleaned, Reports};
 use crate::shared_server::{SearchLoop, SharedServerExecutor};
 use crate::trace_server::{GRACE, TraceServer, gone};
 use crate::{
-    CrashMessages, Ended, ExecError, Executor, Limits, NotExecuted, RerunReason, Run, Sanitizer,
-    Target, TimeLimit, Way, crash_snapshots, facts::TargetFacts, prepared_target::PreparedTarget,
-    terminal::Console, ways,
+    AbandonWhen, CrashMessages, Ended, ExecError, Executor, Limits, NotExecuted, RerunReason, Run,
+    Sanitizer, Target, TimeLimit, Way, crash_snapshots, facts::TargetFacts,
+    prepared_target::PreparedTarget, terminal::Console, ways,
 };
 
 /// How many fork servers are tried, one after the other, before starting a run fails.
@@ -197,6 +197,11 @@ impl Traceable {
         self.lock().way
     }
 
+    /// Returns when runs of the target are abandoned.
+    pub fn abandon_when(&self) -> AbandonWhen {
+        self.lock().launch.abandon_when.clone()
+    }
+
     /// Returns the limits on each run of the target. At a terminal: the limits on the last run,
     /// whose wall time grows with the keys typed.
     pub fn limits(&self) -> Limits {
@@ -288,6 +293,7 @@ impl Traceable {
         let mut inner = self.lock();
         let mut tries = 0;
         loop {
+            inner.launch.abandon_when.check()?;
             tries += 1;
             let asked = match inner.put_in_place(input, mode) {
                 Ok(()) => inner.ask(input.len(), random_addresses),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{collections::HashMap, fs::File, os::fd::AsFd, path::Path};
 
 use crate::hang_detector::{HangDetector, ObservedProcess};
-use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
+use crate::{AbandonWhen, Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 
 /// Time between two checks whether a run exceeds its limits. Runs that end sooner are never
 /// checked.
@@ -32,6 +32,8 @@ pub(crate) enum WaitOutcome {
     /// Waiting ended without a reply: the run was killed at a limit, and the fork server does not
     /// answer.
     Silent(Ended),
+    /// Waiting ended because the run was abandoned; it goes on until its server is stopped.
+    Abandoned,
     /// Waiting ended because the fork server did not accept the request within the limits of a run.
     Untaken,
 }
@@ -70,6 +72,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) scratch: Option<&'a Path>,
     /// Threads of ddfuzz that empty the pipes to which the run writes.
     pub(crate) output_readers: &'a [Pid],
+    /// When the run is abandoned, whatever its limits.
+    pub(crate) abandon_when: &'a AbandonWhen,
 }
 
 /// The hang detector and the process that it observes; by them a long run is recognised as a known
@@ -81,7 +85,8 @@ pub(crate) struct HangCheck<'a> {
 
 impl Watch<'_> {
     /// Waits until the fork server's reply can be read. Kills the run if it exceeds `limits`, or if
-    /// `look` recognises its hang as a known one. Returns why waiting ended.
+    /// `look` recognises its hang as a known one; does not wait for a run that is abandoned.
+    /// Returns why waiting ended.
     pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
         let first = look.as_ref().and_then(|look| look.detector.first_pause());
@@ -96,6 +101,9 @@ impl Watch<'_> {
         let (mut before, mut run) = (None, self.taken());
         let mut delay = self.delay_since(began);
         loop {
+            if self.abandon_when.is_met() {
+                return WaitOutcome::Abandoned;
+            }
             // Limits apply to each run of a request separately.
             let now = self.taken();
             if now > run.max(self.first) {

@@ -469,7 +469,7 @@ impl Oracle for CrashOracle {
         // A run that exceeded a limit is not repeated.
         let hints = match answer.cut_off {
             Some(_) => Hints::default(),
-            None => self.observing.hints(candidate),
+            None => self.observing.hints(candidate)?,
         };
         Ok((answer, hints))
     }
@@ -641,17 +641,20 @@ pub(super) enum LazyObserver {
 impl LazyObserver {
     /// Runs `input` with the observer and returns what the run shows: how many bytes of the input
     /// it has read, and the operands of its comparisons. Both are empty if runs cannot be observed.
-    pub(super) fn hints(&mut self, input: &[u8]) -> Hints {
+    /// Fails only when the run is abandoned.
+    pub(super) fn hints(&mut self, input: &[u8]) -> Result<Hints, ExecError> {
         if let LazyObserver::Unstarted(start) = self {
             *self = match start() {
                 Ok(Some(observer)) => LazyObserver::Started(observer),
+                Err(ExecError::Abandoned) => return Err(ExecError::Abandoned),
                 Ok(None) | Err(_) => LazyObserver::Impossible,
             };
         }
         let LazyObserver::Started(observer) = self else {
-            return Hints::default();
+            return Ok(Hints::default());
         };
-        match observer.observe(input) {
+        Ok(match observer.observe(input) {
+            Err(ExecError::Abandoned) => return Err(ExecError::Abandoned),
             Ok((run, comparisons)) => Hints {
                 read: run.read.and_then(|bytes| usize::try_from(bytes).ok()),
                 comparisons,
@@ -660,6 +663,6 @@ impl LazyObserver {
                 *self = LazyObserver::Impossible;
                 Hints::default()
             }
-        }
+        })
     }
 }

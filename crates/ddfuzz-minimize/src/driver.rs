@@ -1,6 +1,7 @@
 //! Drives a minimization: asks the oracle, writes the log, and feeds outcomes to the search.
 
 use ddfuzz_delta::{Hints, Outcome};
+use ddfuzz_exec::ExecError;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -170,7 +171,11 @@ impl Lines for Driver<'_, '_> {
                 continue;
             }
             let left = self.options.left(executed);
-            let Some((mut answer, hints)) = self.answerer.answer(&self.progress, left)? else {
+            let answered = match self.answerer.answer(&self.progress, left) {
+                Err(OracleError::Exec(ExecError::Abandoned)) => return Err(self.interrupted()),
+                answered => answered?,
+            };
+            let Some((mut answer, hints)) = answered else {
                 return Ok(None);
             };
             self.progress.judge_minor_key(&mut answer);

@@ -8,8 +8,8 @@ use nix::unistd::Pid;
 
 use crate::{Settings, Triager};
 use ddfuzz_exec::{
-    CrashMessages, CrashSnapshots, Ended, ExecError, Limits, RerunReason, Run, Target, TimeLimit,
-    Traceable, Traced, Way, WithSearch, start_with_tracer,
+    AbandonWhen, CrashMessages, CrashSnapshots, Ended, ExecError, Limits, RerunReason, Run, Target,
+    TimeLimit, Traceable, Traced, Way, WithSearch, start_with_tracer,
 };
 
 /// A process of the target that waits to be traced, either before its `execve` or before its
@@ -157,6 +157,11 @@ pub trait Start: Send {
 
     /// Returns the exit status of the target that counts as a crash; `None` if no exit status does.
     fn crash_exit(&self) -> Option<i32>;
+
+    /// Returns when runs of the target are abandoned; never by default.
+    fn abandon_when(&self) -> AbandonWhen {
+        AbandonWhen::default()
+    }
 }
 
 impl Tracee for Traced {
@@ -265,6 +270,10 @@ impl Start for Traceable {
 
     fn crash_exit(&self) -> Option<i32> {
         Traceable::crash_exit(self)
+    }
+
+    fn abandon_when(&self) -> AbandonWhen {
+        Traceable::abandon_when(self)
     }
 }
 

@@ -17,8 +17,8 @@ use crate::modules::ModuleCache;
 use crate::snapshot::{Event, Snapshot};
 use crate::tracee::{Start, Tracee};
 use ddfuzz_exec::{
-    Ended, ExecError, Limits, SchedulingDelay, is_runnable, own_thread_is_runnable, switches,
-    tree_cpu, tree_exceeds,
+    AbandonWhen, Ended, ExecError, Limits, SchedulingDelay, is_runnable, own_thread_is_runnable,
+    switches, tree_cpu, tree_exceeds,
 };
 
 /// A run that the tracing thread is to trace: the process that waits to be traced, and what the
@@ -81,6 +81,12 @@ impl RunningThread {
         let sent = self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok());
         sent.ok_or_else(tracer_is_gone)
     }
+
+    /// Lets the thread end by itself when all processes that it traces have ended, without waiting
+    /// for it.
+    fn leave(mut self) {
+        drop(self.thread.take());
+    }
 }
 
 impl Drop for RunningThread {
@@ -119,8 +125,8 @@ impl TracingThread {
     /// address was overwritten in the slot.
     ///
     /// # Errors
-    /// When the process is gone, or tracing it fails for another reason. The tracing thread and the
-    /// `cache` of modules are lost then; the next run begins with new ones.
+    /// When the process is gone, tracing it fails for another reason, or the run is abandoned. The
+    /// tracing thread and the `cache` of modules are lost then; the next run begins with new ones.
     pub(super) fn follow(
         &mut self,
         tracee: &mut dyn Tracee,
@@ -159,23 +165,48 @@ impl TracingThread {
             held.kill();
             return Err(error);
         }
-        let (trace, used) = collect(&thread.messages, &held, (start.limits(), readers), &request)?;
-        (*cache, self.0) = (*used, Some(thread));
-        Ok(Some((trace, request.given())))
+        let watched = Watched {
+            process: &held,
+            limits: start.limits(),
+            readers,
+            request: &request,
+            abandon_when: start.abandon_when(),
+        };
+        match collect(&thread.messages, &watched) {
+            Ok((trace, used)) => {
+                (*cache, self.0) = (*used, Some(thread));
+                Ok(Some((trace, request.given())))
+            }
+            Err(ExecError::Abandoned) => {
+                thread.leave();
+                Err(ExecError::Abandoned)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
-/// Waits for the end of the traced run of the process `held`, and interrupts it by `request` when
-/// it exceeds a limit. Returns how it ended, with the snapshot of its process only if that explains
-/// the end, and the cache of modules that the run used. `messages`: the messages of the tracing
-/// thread; `readers`: the threads that empty the pipes to which the run writes.
+/// A traced run, as the watchdog watches it.
+struct Watched<'a> {
+    process: &'a PidFd,
+    limits: Limits,
+    /// The threads that empty the pipes to which the run writes.
+    readers: Vec<Pid>,
+    /// The request by which the run is interrupted when it exceeds a limit.
+    request: &'a CutOffRequest,
+    abandon_when: AbandonWhen,
+}
+
+/// Waits for the end of the traced run `watched`, and interrupts it when it exceeds a limit.
+/// Returns how it ended, with the snapshot of its process only if that explains the end, and the
+/// cache of modules that the run used. Fails when the run is abandoned. `messages`: the messages of
+/// the tracing thread.
 fn collect(
     messages: &mpsc::Receiver<TracingMessage>,
-    held: &PidFd,
-    (limits, readers): (Limits, Vec<Pid>),
-    request: &CutOffRequest,
+    watched: &Watched<'_>,
 ) -> Result<(Trace, Box<ModuleCache>), ExecError> {
-    let (last, killed) = await_end(messages, held, (limits, readers), request);
+    let (last, killed) = watched.await_end(messages)?;
+    let request = watched.request;
     let (mut trace, cache) = match last {
         Some(TracingMessage::Ended(Ok(trace), cache)) => (trace, cache),
         Some(TracingMessage::Ended(Err(error), _)) => {
@@ -291,97 +322,106 @@ const SCHEDULED: Duration = Duration::from_secs(20);
 /// killed. The search itself takes one second of the thread's active time.
 const FOUND: Duration = Duration::from_secs(30);
 
-/// Waits for the end of the run of `process`, which the tracing thread reports on `done`; if the
-/// run exceeds a limit, interrupts it by `request`. Returns the report (`None` if the tracing
-/// thread is gone), and whether the process was killed because the tracing thread took too long.
-/// `readers` are the threads that empty the pipes to which the run writes.
-fn await_end<T>(
-    done: &Receiver<T>,
-    process: &PidFd,
-    (limits, readers): (Limits, Vec<Pid>),
-    request: &CutOffRequest,
-) -> (Option<T>, bool) {
-    let began = Instant::now();
-    let mut starved = SchedulingDelay::new(process.pid, began).with_readers(readers.clone());
-    loop {
-        let wall_left = limits.wall.saturating_sub(began.elapsed());
-        // A quick end, which is the rule, is not looked at.
-        let looked_at = began.elapsed() > LOOKS.1;
-        let wall_is_over = looked_at && starved.wall_is_over(limits.wall);
-        let tree = match looked_at {
-            true => tree_cpu(process.pid),
-            false => Duration::ZERO,
-        };
-        let cpu_left = limits.cpu.saturating_sub(process.cpu().max(tree));
-        if looked_at && tree_exceeds(process.pid, limits.memory) {
-            return cut_off(done, process, request, InterruptReason::Memory);
-        }
-        if cpu_left.is_zero() {
-            return cut_off(done, process, request, InterruptReason::Running);
-        }
-        if wall_is_over {
-            let before = switches(process.pid);
-            match done.recv_timeout(ASLEEP) {
-                Ok(message) => return (Some(message), false),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return (None, false),
-            }
-            // A delay is known only when it has ended.
-            if !starved.wall_is_over(limits.wall) {
-                continue;
-            }
-            let is_read = readers.iter().any(|reader| own_thread_is_runnable(*reader));
-            let ran = is_read || is_runnable(process.pid) || before != switches(process.pid);
-            let reason = if ran {
-                InterruptReason::Delayed
-            } else {
-                InterruptReason::Asleep
+impl Watched<'_> {
+    /// Waits for the end of the run, which the tracing thread reports on `done`; if the run exceeds
+    /// a limit, interrupts it. Returns the report (`None` if the tracing thread is gone), and
+    /// whether the process was killed because the tracing thread took too long. Fails when the run
+    /// is abandoned.
+    fn await_end<T>(&self, done: &Receiver<T>) -> Result<(Option<T>, bool), ExecError> {
+        let (process, limits, began) = (self.process, self.limits, Instant::now());
+        let starved = SchedulingDelay::new(process.pid, began);
+        let mut starved = starved.with_readers(self.readers.clone());
+        loop {
+            self.check_abandoned()?;
+            let wall_left = limits.wall.saturating_sub(began.elapsed());
+            // A quick end, which is the rule, is not looked at.
+            let looked_at = began.elapsed() > LOOKS.1;
+            let wall_is_over = looked_at && starved.wall_is_over(limits.wall);
+            let tree = match looked_at {
+                true => tree_cpu(process.pid),
+                false => Duration::ZERO,
             };
-            return cut_off(done, process, request, reason);
-        }
-        // Threads use CPU time faster than the wall clock runs, so look before it can be over.
-        let pause = (cpu_left / 4).min(wall_left).clamp(LOOKS.0, LOOKS.1);
-        match done.recv_timeout(pause) {
-            Ok(message) => return (Some(message), false),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return (None, false),
+            let cpu_left = limits.cpu.saturating_sub(process.cpu().max(tree));
+            if looked_at && tree_exceeds(process.pid, limits.memory) {
+                return self.cut_off(done, InterruptReason::Memory);
+            }
+            if cpu_left.is_zero() {
+                return self.cut_off(done, InterruptReason::Running);
+            }
+            if wall_is_over {
+                let before = switches(process.pid);
+                match done.recv_timeout(ASLEEP) {
+                    Ok(message) => return Ok((Some(message), false)),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return Ok((None, false)),
+                }
+                // A delay is known only when it has ended.
+                if !starved.wall_is_over(limits.wall) {
+                    continue;
+                }
+                let is_read = (self.readers.iter()).any(|reader| own_thread_is_runnable(*reader));
+                let ran = is_read || is_runnable(process.pid) || before != switches(process.pid);
+                let reason = if ran {
+                    InterruptReason::Delayed
+                } else {
+                    InterruptReason::Asleep
+                };
+                return self.cut_off(done, reason);
+            }
+            // Threads use CPU time faster than the wall clock runs, so look before it can be over.
+            let pause = (cpu_left / 4).min(wall_left).clamp(LOOKS.0, LOOKS.1);
+            match done.recv_timeout(pause) {
+                Ok(message) => return Ok((Some(message), false)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok((None, false)),
+            }
         }
     }
-}
 
-/// Ends a run that has exceeded the limit `reason`: asks its tracing thread by `request` to search
-/// for the call that does not return and then to end the run, and kills `process` if that takes too
-/// long. Returns the thread's report, which comes on `done` (`None` if the thread is gone), and
-/// whether the process was killed.
-fn cut_off<T>(
-    done: &Receiver<T>,
-    process: &PidFd,
-    request: &CutOffRequest,
-    reason: InterruptReason,
-) -> (Option<T>, bool) {
-    request.give(reason);
-    let began = Instant::now();
-    let mut killed = false;
-    loop {
-        let elapsed = began.elapsed();
-        let over = match request.is_taken() {
-            true => elapsed >= FOUND,
-            false => {
-                let deaf = request.has_stopped() || sleeps(process.pid);
-                elapsed >= SCHEDULED || elapsed >= NOTICED && deaf
-            }
-        };
-        if over {
-            process.kill();
-            killed = true;
-        } else if !request.is_taken() {
-            // A signal may be lost: the target's own `SIGCONT` takes it away.
-            process.interrupt();
+    /// Kills the process and fails if the run is abandoned.
+    fn check_abandoned(&self) -> Result<(), ExecError> {
+        if !self.abandon_when.is_met() {
+            return Ok(());
         }
-        match done.recv_timeout(LOOKS.0) {
-            Ok(message) => return (Some(message), killed),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return (None, killed),
+        self.process.kill();
+        Err(ExecError::Abandoned)
+    }
+
+    /// Ends a run that has exceeded the limit `reason`: asks its tracing thread to search for the
+    /// call that does not return and then to end the run, and kills the process if that takes too
+    /// long. Returns the thread's report, which comes on `done` (`None` if the thread is gone), and
+    /// whether the process was killed. Fails when the run is abandoned.
+    fn cut_off<T>(
+        &self,
+        done: &Receiver<T>,
+        reason: InterruptReason,
+    ) -> Result<(Option<T>, bool), ExecError> {
+        let (process, request) = (self.process, self.request);
+        request.give(reason);
+        let began = Instant::now();
+        let mut killed = false;
+        loop {
+            self.check_abandoned()?;
+            let elapsed = began.elapsed();
+            let over = match request.is_taken() {
+                true => elapsed >= FOUND,
+                false => {
+                    let deaf = request.has_stopped() || sleeps(process.pid);
+                    elapsed >= SCHEDULED || elapsed >= NOTICED && deaf
+                }
+            };
+            if over {
+                process.kill();
+                killed = true;
+            } else if !request.is_taken() {
+                // A signal may be lost: the target's own `SIGCONT` takes it away.
+                process.interrupt();
+            }
+            match done.recv_timeout(LOOKS.0) {
+                Ok(message) => return Ok((Some(message), killed)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok((None, killed)),
+            }
         }
     }
 }

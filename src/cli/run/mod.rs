@@ -2,11 +2,12 @@
 //! choice of the screen, and the list of bundled targets.
 
 mod result;
+mod start_up;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 pub(in crate::cli) use result::other_groups;
 pub use result::{CampaignReport, GroupsBefore, of_full_disk, report};
+use start_up::StartUp;
 
 use super::behaviour::TargetWarning;
 use super::campaign_args::{
@@ -130,17 +132,23 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         list_targets(output);
         return Ok(Exit::Done);
     }
-    let target = args.target_to_run(output)?;
+    let mut target = args.target_to_run(output)?;
     let known = read_known_and_against(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
     args.html.check(&args.out, &args.reports, output)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    let (mut started, way) = args.target.start(&target, &stop, output)?;
+    target.abandon_when = signals::abandon_at(&stop);
+    let start_up = StartUp::begin(Deadline::fuzzing(args.total_time, args.time));
+    let starting = start_up.within_time(&target);
+    let started = args.target.start(&starting, &stop, output);
+    let is_stopped = || stop.load(Ordering::Relaxed) && !deadline.is_over();
+    let (mut started, way) = start_up.in_time(started, is_stopped())?;
     let mut target_warnings = target_warnings(&mut started, &target);
     let recorded = args.recorded_settings();
     let warnings = (&mut target_warnings, output);
-    let generator = args.settle(&mut started, recorded.as_ref(), warnings)?;
+    let generator = args.settle(&mut started, recorded.as_ref(), warnings);
+    let generator = start_up.in_time(generator, is_stopped())?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
     let inputs = match args.resume {
@@ -163,6 +171,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
     let page = args.html.start_page(&args.out);
     let store = Mutex::new(store);
+    settings.time = start_up.time_left();
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
     // Dropped only now, because the workers have used the files that it has unpacked.

@@ -43,6 +43,7 @@ pub fn report(
     let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
     let result = RunResult {
         runs: summary.runs,
+        runs_of_campaign: summary.runs_of_campaign,
         runs_per_s: summary.runs_per_s(),
         seconds,
         groups: crashes.map(RunGroup::from).collect(),
@@ -51,6 +52,7 @@ pub fn report(
         ooms: counts[2],
         flaky: counts[3],
         unnamed_hangs: summary.unnamed,
+        unstored: summary.unstored,
         exec: way,
         resumed: told.before.resumed,
         ended_by: summary.ended_by,
@@ -67,11 +69,12 @@ pub fn report(
     };
     let causes = told.causes(&views, store);
     let text = format!(
-        "{causes}{table}{warnings}{} in {seconds:.1} s ({}/s, executed by {way}){}: {}; results in {}",
+        "{causes}{table}{warnings}{} in {seconds:.1} s ({}/s, executed by {way}){}{}: {}; results in {}",
         size::counted(summary.runs, told.unit),
         ui::rate(result.runs_per_s),
+        of_campaign(summary),
         ended(summary),
-        found(&counts, summary.new_groups) + &unnamed(summary.unnamed),
+        found(&counts, summary.new_groups, summary.unstored) + &unnamed(summary.unnamed),
         store.reader().root().display(),
     );
     // Reports are written before the result is printed: if one fails, only the error is printed.
@@ -256,11 +259,24 @@ impl CampaignReport<'_> {
     }
 }
 
+/// Formats how many runs the whole campaign has, as a text to follow the number of runs that this
+/// call reports; empty if these are all.
+fn of_campaign(summary: &Summary) -> String {
+    match summary.runs_of_campaign > summary.runs {
+        true => format!(
+            ", {} with earlier calls",
+            size::grouped(summary.runs_of_campaign)
+        ),
+        false => String::new(),
+    }
+}
+
 /// Formats how many groups a campaign has found. `counts`: the numbers of groups of crashes, hangs,
 /// out-of-memory failures and flaky crashes, in this order. `new`: how many of the crash groups are
-/// new.
-fn found(counts: &[u64], new: u64) -> String {
+/// new. `unstored`: how many findings could not be stored, because the disk was full.
+fn found(counts: &[u64], new: u64, unstored: u64) -> String {
     let crashes = match counts[0] {
+        0 if unstored > 0 => "no crash stored".to_owned(),
         0 => "no crashes".to_owned(),
         count => {
             let groups = size::counted(count, "crash group");
@@ -270,7 +286,14 @@ fn found(counts: &[u64], new: u64) -> String {
             }
         }
     };
-    crashes + &other_groups(&counts[1..])
+    let lost = match unstored {
+        0 => String::new(),
+        more => format!(
+            ", {} not stored (full disk)",
+            size::counted(more, "finding")
+        ),
+    };
+    crashes + &other_groups(&counts[1..]) + &lost
 }
 
 /// Formats the numbers of groups that are not crash groups, as a text to follow the number of crash
@@ -317,5 +340,19 @@ fn ended(summary: &Summary) -> String {
     match summary.rebuilt {
         true => format!("{by}, of more than one build of the program"),
         false => by,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_full_disk_did_not_take_is_told() {
+        assert_eq!(found(&[0, 0, 0, 0], 0, 0), "no crashes");
+        let lost = "no crash stored, 2 findings not stored (full disk)";
+        assert_eq!(found(&[0, 0, 0, 0], 0, 2), lost);
+        let both = "1 crash group (1 new), 1 hang group, 1 finding not stored (full disk)";
+        assert_eq!(found(&[1, 1, 0, 0], 1, 1), both);
     }
 }

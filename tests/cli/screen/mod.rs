@@ -1,5 +1,6 @@
 //! The screen of a campaign.
 
+mod counts;
 mod history;
 mod hostile;
 mod keys;

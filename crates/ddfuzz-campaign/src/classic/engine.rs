@@ -210,6 +210,10 @@ impl ClassicEngine<'_> {
             }
             let done = self.run_workers(shared, &order, &replies);
             drop(order);
+            // Fuzzing goes on with the next build.
+            if !matches!(self.end_reason, Some(EndReason::Rebuilt)) {
+                self.fuzzed = done.as_ref().ok().copied();
+            }
             let minimized = self.wait_for_minimizer(&replies);
             let fuzzed = done?;
             minimized?;
@@ -248,8 +252,9 @@ impl ClassicEngine<'_> {
             let mut task = worker.next_task();
             let target = task.map(|_| start_worker(shared, settings));
             drop(permit);
-            let Some(mut target) = target.transpose()? else {
-                return Ok(());
+            let mut target = match target {
+                None | Some(Err(ExecError::Abandoned)) => return Ok(()),
+                Some(target) => target?,
             };
             while let Some(first) = task {
                 worker.report(target.run_chunk(first)?);
@@ -396,6 +401,7 @@ impl ClassicEngine<'_> {
     }
 
     fn tick(&mut self) -> Result<(), CampaignError> {
+        self.session.screen.seen(&self.campaign.checkpoint.seen);
         self.session.screen.progress(&self.progress());
         let due = self.session.is_save_due();
         if due || self.campaign.is_unsaved() {
@@ -422,8 +428,14 @@ impl ClassicEngine<'_> {
 
     fn progress(&self) -> Progress {
         let runs = self.campaign.checkpoint.next - self.first;
+        let left = (self.queue.len() + self.waiting) as u64 + self.sent_to_minimizer;
+        let budget = self.settings.minimizing.budget_time;
         Progress {
-            minimizing: (self.queue.len() + self.waiting) as u64 + self.sent_to_minimizer,
+            phase: match self.fuzzed {
+                Some(_) if left > 0 => Phase::minimizing(self.done, left, budget),
+                _ => Phase::Fuzzing,
+            },
+            minimizing: left,
             minimizer_share: self.session.minimizer_share(self.spent),
             ..(self.session).progress(&self.campaign, runs, self.fuzzing())
         }
@@ -593,6 +605,7 @@ impl ClassicEngine<'_> {
     fn receive_reply(&mut self, (id, spent, result): MinimizerReply) -> Result<(), CampaignError> {
         self.sent_to_minimizer -= 1;
         self.spent += spent;
+        self.done += u64::from(self.fuzzed.is_some() && result.is_ok());
         self.take_result(&id, result)
     }
 }

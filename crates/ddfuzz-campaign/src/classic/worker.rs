@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::inputs::{Inputs, RunInput};
+use crate::until::classifying;
 use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
 use ddfuzz_exec::{ExecError, Executor, Freshness, RefusalReason, start};
 
@@ -57,8 +58,8 @@ pub(super) struct Worker<'a> {
 
 impl Worker<'_> {
     /// Makes the up to 16 runs of the chunk that begins with run `first`, and returns their
-    /// results. If the worker is stopped meanwhile, returns the runs made so far; the engine then
-    /// counts no later chunk.
+    /// results. If the worker is stopped meanwhile, abandons the run under way and returns the runs
+    /// made so far; the engine then counts no later chunk.
     pub(super) fn run_chunk(&mut self, first: u64) -> Result<Chunk, ExecError> {
         let count = CHUNK.min(self.shared.end - first);
         let mut chunk = Chunk {
@@ -68,6 +69,19 @@ impl Worker<'_> {
             findings: Vec::new(),
             refusals: Vec::new(),
         };
+        match self.fill(&mut chunk) {
+            // The run that was abandoned is not counted, and the next call makes it again.
+            Ok(()) | Err(ExecError::Abandoned) => {}
+            Err(error) => return Err(error),
+        }
+        chunk.refusals = self.new_refusals();
+        Ok(chunk)
+    }
+
+    /// Makes the runs of a chunk that has none yet, and classifies them, until the worker is
+    /// stopped.
+    fn fill(&mut self, chunk: &mut Chunk) -> Result<(), ExecError> {
+        let (first, count) = (chunk.first, chunk.planned);
         // A target that is started for each run takes one input at a time.
         let at_once = match self.executor.freshness() {
             Freshness::Shared => count,
@@ -84,7 +98,7 @@ impl Worker<'_> {
                     break;
                 };
                 if !self.shared.stop_condition.may_classify(run.ended) {
-                    return Ok(chunk);
+                    return Ok(());
                 }
                 let what = self.classifier.judge(run.ended, &input, &*self.executor)?;
                 let finding = what.map(|what| Finding {
@@ -100,10 +114,9 @@ impl Worker<'_> {
                 chunk.findings.extend(finding);
                 chunk.runs += 1;
             }
-            self.add_corrected(&mut chunk)?;
+            self.add_corrected(chunk)?;
         }
-        chunk.refusals = self.new_refusals();
-        Ok(chunk)
+        Ok(())
     }
 
     /// Returns, for each reason, the number of runs that were refused by the way `snapshot` (many
@@ -160,12 +173,13 @@ pub(super) fn start_worker<'a>(
     settings: &Settings,
 ) -> Result<Worker<'a>, ExecError> {
     let Settings { minimizing, .. } = settings;
-    let started = start(&minimizing.target, Some(minimizing.way), Freshness::Shared)?;
+    let target = shared.stop_condition.abandoning(&minimizing.target);
+    let started = start(&target, Some(minimizing.way), Freshness::Shared)?;
     Ok(Worker {
         shared,
         executor: started.executor,
         mutation: shared.inputs.mutation(),
-        classifier: RunClassifier::of_target(&minimizing.target, minimizing.way),
+        classifier: RunClassifier::of_target(&classifying(&target), minimizing.way),
         reported_refusals: BTreeMap::new(),
     })
 }

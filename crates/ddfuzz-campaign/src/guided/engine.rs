@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{self, Receiver, Sender};
@@ -14,8 +14,10 @@ use super::{
     broker_link::{self, BrokerLink},
     hang_examiner::HangExaminer,
     messages::{Heartbeat, HeartbeatAnswer, JudgedHang},
+    process::shared_flag,
     reached_code::ReachedCode,
     server::{Peer, Role, WorkerServer},
+    system,
 };
 use crate::campaign_state::CampaignState;
 use crate::lock;
@@ -26,6 +28,7 @@ use crate::{
     CampaignError, GroupRegistry, Minimizing, PauseGate, Phase, ProgramWatch, Progress, Screen,
     Settings, SharedStore, Summary, Until, When, reached,
 };
+use ddfuzz_exec::AbandonWhen;
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
@@ -40,15 +43,13 @@ const RECORD_FILE: &str = "ddfuzz.json";
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Minimum time that workers have to end after fuzzing (a run may have to time out first), unless
-/// the time of the whole call of ddfuzz is over; also the time that workers have to start.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Minimum time that workers have to end after fuzzing, if the time limit of the whole call of
-/// ddfuzz has passed already.
-const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Workers have at least this number times the wall time limit of a run to end after fuzzing, since
-/// classifying a hang takes this many runs.
-const SHUTDOWN_RUNS: u32 = 16;
+/// Time that workers have to start.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time that workers have to end after fuzzing. They abandon their runs.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Least time, after the time for fuzzing is over, in which suspected hangs are examined; and the
+/// time for fuzzing divided by the time for that.
+const NAMING: (Duration, u32) = (Duration::from_secs(1), 5);
 /// A worker is granted the remaining runs of the campaign, divided by this number and by the number
 /// of workers, so that all workers end at about the same time.
 const GRANT_PARTS: u64 = 4;
@@ -91,6 +92,9 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) until: Option<Until>,
     /// Detects that the target's program was rebuilt.
     pub(super) watch: ProgramWatch,
+    /// Whether the workers have to abandon their runs, because fuzzing has ended; the worker
+    /// processes share this flag.
+    over: &'static AtomicBool,
     /// Whether the program was rebuilt, so that all worker processes must be started again.
     pub(super) rebuilt: bool,
     /// Examines suspected hangs (runs that took too long) on a separate thread.
@@ -140,6 +144,7 @@ impl<'a> GuidedEngine<'a> {
             counted: 0,
             until: None,
             watch: ProgramWatch::of(&settings.minimizing.target)?,
+            over: shared_flag().map_err(system("sharing memory"))?,
             rebuilt: false,
             examiner: HangExaminer::new(&settings.minimizing.target, settings.minimizing.way),
             judged: Vec::new(),
@@ -187,14 +192,15 @@ impl<'a> GuidedEngine<'a> {
                 Ok(()) => {}
             }
             let coming =
-                self.workers.begun.len() < workers && self.launched.elapsed() < SHUTDOWN_TIMEOUT;
+                self.workers.begun.len() < workers && self.launched.elapsed() < START_TIMEOUT;
             let lives = coming || !server.peers.is_empty();
             if self.is_over() {
                 let ended = *self.ended.get_or_insert_with(Instant::now);
+                self.over.store(true, Ordering::Relaxed);
                 if !lives {
                     return;
                 }
-                if ended.elapsed() > self.shutdown_timeout() {
+                if ended.elapsed() > SHUTDOWN_TIMEOUT {
                     return self.give_up(server);
                 }
             } else if !lives {
@@ -204,15 +210,16 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Returns how long workers may take to end after fuzzing, before they are killed. If the time
-    /// of the whole call of ddfuzz is over, this is [`SHORT_SHUTDOWN_TIMEOUT`]. Otherwise, it is
-    /// the longer of [`SHUTDOWN_TIMEOUT`] and [`SHUTDOWN_RUNS`] times the wall time limit of a run.
-    fn shutdown_timeout(&self) -> Duration {
-        if self.session.settings.deadline.is_over() {
-            return SHORT_SHUTDOWN_TIMEOUT;
-        }
-        let run = self.settings.minimizing.target.limits.wall;
-        SHUTDOWN_TIMEOUT.max(run.saturating_mul(SHUTDOWN_RUNS))
+    /// Returns when the workers that are started next abandon their runs: when fuzzing has ended,
+    /// or its time is over.
+    pub(super) fn begin_fuzzing(&self) -> AbandonWhen {
+        self.over.store(self.is_over(), Ordering::Relaxed);
+        let over = self.over;
+        let left = (self.settings.time).map(|time| time.saturating_sub(self.clock()));
+        let stopped = self.settings.minimizing.target.abandon_when.clone();
+        stopped
+            .or(|| over.load(Ordering::Relaxed))
+            .or_at(left.and_then(|left| Instant::now().checked_add(left)))
     }
 
     /// Closes the connections to all workers that have not ended in time after fuzzing, and tells
@@ -262,6 +269,7 @@ impl<'a> GuidedEngine<'a> {
         self.show_notes();
         if self.drawn.elapsed() >= DRAW_EVERY {
             self.drawn = Instant::now();
+            self.session.screen.seen(&self.state.checkpoint.seen);
             self.session.screen.progress(&self.progress());
         }
         self.update();
@@ -496,8 +504,9 @@ impl GuidedEngine<'_> {
             runs_per_s: Progress::rate(checkpoint.next - self.first, self.fuzzed()),
             corpus: self.corpus,
             minimizing: self.groups.pending() as u64,
-            edges: Some(best.edges),
-            edges_of: Some(best.edges_of),
+            // Before the first heartbeat of a worker that has started its target, nothing is known.
+            edges: (best.edges_of > 0).then_some(best.edges),
+            edges_of: (best.edges_of > 0).then_some(best.edges_of),
             stability: (best.edges > 0).then(|| stable(best.edges)),
             minimizer_share: self.minimized.as_secs_f64() / workers.max(0.001),
             ..checkpoint.progress()
@@ -535,11 +544,14 @@ impl GuidedEngine<'_> {
     }
 
     /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of the
-    /// suspected hangs without a signature, until none remains or the user stops. Then counts all
-    /// others in their groups, and stores those without a known group as flaky crashes.
+    /// suspected hangs without a signature, until none remains or the user stops; where fuzzing has a
+    /// time limit, for a fifth of that time at most ([`NAMING`]). Then counts all others in their
+    /// groups, and stores those without a known group as flaky crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
-        let fuzzed = self.fuzzed_by_all();
-        while self.examiner.pending(fuzzed) > 0 && !self.session.stopped() {
+        let (fuzzed, began) = (self.fuzzed_by_all(), Instant::now());
+        let time = self.settings.time.map(|time| NAMING.0.max(time / NAMING.1));
+        let in_time = || time.is_none_or(|time| began.elapsed() < time);
+        while self.examiner.pending(fuzzed) > 0 && !self.session.stopped() && in_time() {
             match self.examine().map_err(CampaignError::from) {
                 Err(error) if self.session.gives_up(&error) => self.unstored += 1,
                 examined => examined?,

@@ -17,7 +17,7 @@ use super::hangs::HangAction;
 use super::messages::Request;
 use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
-use ddfuzz_exec::{Ended, Stuck};
+use ddfuzz_exec::{Ended, ExecError, Stuck};
 
 /// What [`Evaluator::evaluate`] does with its remaining inputs after one has failed: runs them or
 /// skips them. An input fails if it hangs, or if it crashes and nothing new of the crash is stored.
@@ -205,8 +205,10 @@ where
             return Ok(());
         }
         let began = Instant::now();
-        let noted = self.executor.run_with_full_limit(input.as_ref());
-        let noted = noted.map_err(fail)?;
+        let noted = match self.executor.run_with_full_limit(input.as_ref()) {
+            Err(ExecError::Abandoned) => return Ok(()),
+            noted => noted.map_err(fail)?,
+        };
         let processed = match noted.run.ended {
             Ended::Timeout => {
                 let stuck = self.executor.executor.stuck();

@@ -2,6 +2,8 @@
 //! do hang, and in which group they belong. Each examination takes several times the time limit.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -65,6 +67,8 @@ pub(super) struct ExaminedHang {
 pub(super) struct HangExaminer {
     target: Target,
     way: Way,
+    /// Whether the examinations have ended, so that the one under way is abandoned.
+    is_left: Arc<AtomicBool>,
     waiting: VecDeque<SuspectedHang>,
     /// The group of the hang with each known signature (hash of the looping code); `None` while a
     /// suspected hang with the signature waits or is being examined.
@@ -97,8 +101,15 @@ impl HangExaminer {
     /// Creates an examiner of suspected hangs of `target`, which is executed in the way `way`. Its
     /// thread starts with the first examination.
     pub(super) fn new(target: &Target, way: Way) -> HangExaminer {
+        let is_left = Arc::new(AtomicBool::new(false));
+        let left = Arc::clone(&is_left);
+        let stopped = target.abandon_when.clone();
         HangExaminer {
-            target: target.clone(),
+            target: Target {
+                abandon_when: stopped.or(move || left.load(Ordering::Relaxed)),
+                ..target.clone()
+            },
+            is_left,
             way,
             waiting: VecDeque::new(),
             known: HashMap::new(),
@@ -212,10 +223,11 @@ impl HangExaminer {
         None
     }
 
-    /// Removes and returns the suspected hangs that were not examined, each with its group if that
-    /// is known. Several hangs at one site in the program (place at which runs hang) whose group is
+    /// Ends the examinations: abandons the one under way, and removes and returns the suspected hangs
+    /// that were not examined, each with its group if that is known. Several hangs at one site in the program (place at which runs hang) whose group is
     /// unknown are returned only once.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
+        self.is_left.store(true, Ordering::Relaxed);
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();
         let with_group = rest.into_iter().map(|suspect| {

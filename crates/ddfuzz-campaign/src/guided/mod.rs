@@ -99,6 +99,7 @@ pub fn run(
             socket: server.socket().to_owned(),
             max_len,
             run_before: engine.state.checkpoint.next,
+            abandon_when: engine.begin_fuzzing(),
         };
         launch(&brief, &mut server, &mut engine)?;
         if !engine.take_build()? {

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use libafl_bolts::Error;
@@ -231,9 +232,29 @@ impl ShMemProvider for UnlinkedShMem {
     }
 }
 
+/// Returns a new flag, which is false, in memory that this process shares with all processes that
+/// it forks later. The memory is never freed.
+///
+/// # Errors
+/// When there is no memory.
+pub(super) fn shared_flag() -> io::Result<&'static AtomicBool> {
+    let (access, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: the kernel chooses the place of new memory; nothing of ours is touched.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 1, access, kind, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the memory is a page of zeros that stays mapped, and is used as this flag only.
+    Ok(unsafe { &*page.cast::<AtomicBool>() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn a_segment_can_be_attached_while_it_is_held_and_is_gone_with_it() {
@@ -245,5 +266,25 @@ mod tests {
         assert_eq!(again[7], 42);
         drop((segment, again));
         assert!(provider.shmem_from_id_and_size(id, 4096).is_err());
+    }
+
+    #[test]
+    fn a_forked_process_sees_the_flag_that_its_parent_raises_later() {
+        let flag = shared_flag().unwrap();
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        // SAFETY: the child makes only a read and ends.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Child => {
+                drop(writer);
+                let read = io::Read::read(&mut reader, &mut [0]);
+                exit(i32::from(!(read.is_ok() && flag.load(Ordering::Relaxed))));
+            }
+            ForkResult::Parent { child } => {
+                assert!(!flag.load(Ordering::Relaxed));
+                flag.store(true, Ordering::Relaxed);
+                io::Write::write_all(&mut writer, b"x").unwrap();
+                assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0));
+            }
+        }
     }
 }

@@ -36,10 +36,10 @@ use super::process::{OneProcessor, UnlinkedShMem, exit};
 use super::reached_code;
 use super::structure::StructureMutator;
 use crate::{
-    CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Passed, Plan, Settings,
-    Share, When, minimization_queue::minimize_entry,
+    CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Minimizing, Passed, Plan,
+    Settings, Share, When, minimization_queue::minimize_entry, until::classifying,
 };
-use ddfuzz_exec::Way;
+use ddfuzz_exec::{AbandonWhen, ExecError, Target, Way};
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
 use ddfuzz_structure::MutationParser;
@@ -60,6 +60,8 @@ pub(super) struct WorkerSettings<'a> {
     pub(super) max_len: u64,
     /// Number of the campaign's runs that were made before these workers were started.
     pub(super) run_before: u64,
+    /// When the workers abandon their runs, because fuzzing has ended.
+    pub(super) abandon_when: AbandonWhen,
 }
 
 impl WorkerSettings<'_> {
@@ -84,6 +86,19 @@ impl WorkerSettings<'_> {
         seed.wrapping_add(begun)
     }
 
+    /// Returns the settings of the workers' minimizations, whose runs are abandoned when fuzzing has
+    /// ended; the main process continues them.
+    fn minimizing(&self) -> Minimizing {
+        let minimizing = self.settings.minimizing.clone();
+        Minimizing {
+            target: Target {
+                abandon_when: self.abandon_when.clone(),
+                ..minimizing.target
+            },
+            ..minimizing
+        }
+    }
+
     /// Returns all words of the campaign, from dictionaries and the program, as LibAFL's tokens.
     fn tokens(&self) -> Tokens {
         let words = self.settings.words.all().iter().map(|word| &word.bytes);
@@ -106,7 +121,7 @@ pub(super) fn run(
         exit(1)
     };
     let fuzzed = catch_unwind(AssertUnwindSafe(|| match worker > brief.fuzzers() {
-        true => only_minimize(brief.settings, &main_process, &mut manager),
+        true => only_minimize(brief, &main_process, &mut manager),
         false => {
             let seed = brief.seed(worker, before);
             work(brief, &main_process, &mut manager, (seed, before))
@@ -138,14 +153,17 @@ fn work(
     manager: &mut Manager,
     (seed, before): (u64, u32),
 ) -> Result<(), Error> {
-    let Settings { minimizing, .. } = brief.settings;
+    let minimizing = brief.minimizing();
     let (target, way) = (&minimizing.target, minimizing.way);
     let heartbeat = HeartbeatTimer::begin(main_process.clone()).map_err(fail)?;
     let executor = TargetExecutor::start(target, way, heartbeat, before);
-    let mut executor = executor.map_err(fail)?;
+    let mut executor = match executor {
+        Err(ExecError::Abandoned) => return manager.send_exiting(),
+        executor => executor.map_err(fail)?,
+    };
     executor.linked = brief.settings.network.is_used();
     let sink = Arc::new(Mutex::new(main_process.clone()));
-    let mut objective = GroupObjective::new(Arc::clone(&sink), target, way)
+    let mut objective = GroupObjective::new(Arc::clone(&sink), &classifying(target), way)
         .map_err(fail)?
         .reading(executor.failed_run.clone())
         .storing_unclassified();
@@ -179,14 +197,19 @@ fn work(
         state: &mut state,
         manager,
     };
-    load(brief, &mut evaluator)?;
+    let loaded = load(brief, &mut evaluator);
     let structure = brief.settings.mutated_structure.as_deref();
     let mutator = StructureMutator::new(structure.and_then(MutationParser::named));
     let mutation = MutationStage::new(Comparer::new(target, way), mutator);
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
     let mut stages = tuple_list!(calibration, mutation, ddmin);
-    fuzz(&mut evaluator, &mut stages)?;
+    let fuzzed = loaded.and_then(|()| fuzz(&mut evaluator, &mut stages));
+    match fuzzed {
+        // The run that was abandoned is not counted.
+        Err(_) if brief.abandon_when.is_met() => {}
+        fuzzed => fuzzed?,
+    }
     report_rest(&mut evaluator)
 }
 
@@ -361,10 +384,11 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// minimizes it, until the main process ends the worker. A minimization that is interrupted by this
 /// end is continued later from its log.
 fn only_minimize(
-    settings: &Settings,
+    brief: &WorkerSettings<'_>,
     main_process: &MainProcess,
     manager: &mut Manager,
 ) -> Result<(), Error> {
+    let minimizing = brief.minimizing();
     let mut sink = main_process.clone();
     let writer = Mutex::new(main_process.clone());
     let stop = AtomicBool::new(false);
@@ -382,12 +406,13 @@ fn only_minimize(
             let order = main_process.send_heartbeat(Heartbeat::default());
             stop.store(order.map_or(true, |order| order.stop), Ordering::Relaxed);
         };
-        let done = minimize_entry(&writer, &settings.minimizing, &stop, &id, &mut watch);
+        let done = minimize_entry(&writer, &minimizing, &stop, &id, &mut watch);
         sink.release(&id, done.is_ok(), began.elapsed())
             .map_err(fail)?;
         match done {
             Ok(()) | Err(CampaignError::Minimize(MinimizeError::Interrupted { .. })) => {}
             Err(error) if error.full_at().is_some() => std::thread::sleep(PAUSE),
+            Err(_) if brief.abandon_when.is_met() => {}
             Err(error) => return Err(fail(&error)),
         }
     }

@@ -385,6 +385,12 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
+    /// Returns the number of runs of the campaign, in all calls of ddfuzz together; of runs of the
+    /// watched fuzzer only those of this call, since others are not known.
+    fn runs_of_campaign(&self) -> u64 {
+        self.runs().max(self.registry.campaign.checkpoint.next)
+    }
+
     fn progress(&self) -> Progress {
         let queue = &self.minimize_queue;
         let waiting = queue.waiting();
@@ -395,7 +401,7 @@ impl<'a> WatchEngine<'a> {
                 Some(_) if waiting > 0 => Phase::minimizing(queue.done, waiting, budget),
                 _ => Phase::Fuzzing,
             },
-            runs: self.runs(),
+            runs: self.runs_of_campaign(),
             minimizing: waiting,
             minimizer_share: self.session.minimizer_share(queue.spent),
             ..(self.session).progress(&self.registry.campaign, self.runs(), watched)
@@ -414,8 +420,7 @@ impl<'a> WatchEngine<'a> {
         Ok(Summary {
             runs: self.runs(),
             runs_of_call: self.runs(),
-            // What the watched fuzzer has run in earlier calls is not known.
-            runs_of_campaign: self.runs().max(campaign.checkpoint.next),
+            runs_of_campaign: self.runs_of_campaign(),
             unstored: self.unstored,
             unread: self.files.unread(),
             ..self.session.summary(campaign, watched, ended)?

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::time::{Duration, Instant};
 
+use crate::AbandonWhen;
 use crate::protocol::{HELLO_SIZE, MAGIC, Trouble, read_hello};
 use crate::server::read_within;
 
@@ -93,6 +94,8 @@ pub(super) struct HandshakePipes<'a> {
     /// True if ddfuzz proposes to the AFL++ fork server of the target that inputs are passed in
     /// shared memory.
     pub(super) shared: bool,
+    /// When the handshake ends early, because the run that needs the server is abandoned.
+    pub(super) abandon_when: &'a AbandonWhen,
     /// How long the whole handshake with the AFL++ fork server may take.
     pub(super) timeout: Duration,
     pub(super) began: Instant,
@@ -231,9 +234,11 @@ impl HandshakePipes<'_> {
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<(), HandshakeError> {
         let left = self.timeout.saturating_sub(self.began.elapsed());
-        read_within(self.status, buffer, left).map_err(|error| match error.kind() {
-            ErrorKind::TimedOut => HandshakeError::Late(self.timeout),
-            _ => HandshakeError::Ended,
+        read_within(self.status, buffer, left, self.abandon_when).map_err(|error| {
+            match error.kind() {
+                ErrorKind::TimedOut => HandshakeError::Late(self.timeout),
+                _ => HandshakeError::Ended,
+            }
         })
     }
 

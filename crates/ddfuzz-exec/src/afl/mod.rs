@@ -137,6 +137,7 @@ impl Forkserver {
                 }
                 Ok((_, Handshake { map_size, .. })) => map_size,
                 Err(AflStartError::Handshake(HandshakeError::Error(MAP_TOO_SMALL))) => None,
+                Err(_) if self.launch.abandon_when.is_met() => return Err(ExecError::Abandoned),
                 Err(AflStartError::Handshake(refused)) => return Err(self.refused(refused)),
                 Err(AflStartError::Error(error)) => return Err(error),
             };

@@ -16,7 +16,8 @@ use crate::server::{
 };
 use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, wait_until_readable};
 use crate::{
-    Ended, ExecError, Limits, afl::shared_memory::Coverage, proc_tree, supervisor::Supervisor,
+    AbandonWhen, Ended, ExecError, Limits, afl::shared_memory::Coverage, proc_tree,
+    supervisor::Supervisor,
 };
 
 /// Number of runs of one target process after which ddfuzz looks for leftover child processes.
@@ -45,6 +46,7 @@ pub(super) struct AflServer {
     /// An open descriptor of the scratch directory, if only the server's mount namespace shows the
     /// directory; else `None`.
     pub(super) scratch: Option<OwnedFd>,
+    abandon_when: AbandonWhen,
 }
 
 /// Why an AFL++ fork server could not be started.
@@ -78,6 +80,7 @@ impl AflServer {
             control: &mut pipes.request,
             status: &mut pipes.reply,
             shared,
+            abandon_when: &launch.abandon_when,
             timeout: STARTUP,
             began: Instant::now(),
         };
@@ -96,6 +99,7 @@ impl AflServer {
             watched: launch.watched_scratch(),
             directory: launch.run_directory(),
             scratch,
+            abandon_when: launch.abandon_when.clone(),
         };
         Ok((server, handshake))
     }
@@ -117,7 +121,7 @@ impl AflServer {
         coverage: &Coverage,
     ) -> Result<(Answer, Leftovers), RequestError> {
         if let Some(directory) = &mut self.directory {
-            directory.enter();
+            directory.enter(&self.abandon_when);
         }
         let began = Instant::now();
         let word = u32::from(self.killed).to_ne_bytes();
@@ -188,7 +192,7 @@ impl AflServer {
         let wanted = if early.is_some() { 4 } else { 8 };
         let mut length = self.receive(&mut words[..wanted])?;
         if length == 0 {
-            if !wait_until_readable(&self.pipes.reply, GRACE) {
+            if !(self.abandon_when).wait_until_readable(&self.pipes.reply, GRACE) {
                 return Err(nonsense("does not accept requests"));
             }
             length = self.receive(&mut words[..wanted])?;
@@ -244,9 +248,11 @@ impl AflServer {
             scratch: self.watched.as_deref(),
             warm: self.persistent,
             output_readers: &[],
+            abandon_when: &self.abandon_when,
         };
         match watch.wait(limits, Some(look)) {
             WaitOutcome::Ready => Ok(None),
+            WaitOutcome::Abandoned => Err(RequestError::Abandoned),
             WaitOutcome::Killed(killed) => Ok(Some(killed.why)),
             WaitOutcome::Silent(why) => Err(RequestError::Silent(why)),
             WaitOutcome::Untaken => Err(RequestError::Died), // not without a page

@@ -197,7 +197,7 @@ pub fn triage_groups_table(groups: &[TriageGroup], width: Option<usize>) -> Stri
         ]
     };
     let mut header = vec![
-        "KIND", "GROUP", "CLASS", "SEVERITY", "COUNT", "NEWS", "WHERE", "SIZE", "FILE", "WHY",
+        "KIND", "GROUP", "CLASS", "SEVERITY", "FILES", "NEWS", "WHERE", "SIZE", "FILE", "WHY",
     ];
     let mut rows: Vec<Vec<String>> = groups.iter().map(row).collect();
     if groups.iter().all(|group| group.news().is_empty()) {

@@ -13,6 +13,7 @@ mod model;
 mod overview;
 mod terminal;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +28,7 @@ pub use terminal::{Terminal, owns_terminal, restore_terminal};
 use crate::campaign::{Progress, Screen};
 use crate::cli::output::{Output, tell};
 use crate::report::GroupView;
-use crate::store::Reader;
+use crate::store::{Kind, Reader};
 
 /// Minimum interval between checks whether keys were pressed.
 const KEY_INTERVAL: Duration = Duration::from_millis(40);
@@ -172,6 +173,12 @@ impl FullScreen {
 }
 
 impl Screen for FullScreen {
+    fn seen(&mut self, seen: &BTreeMap<Kind, BTreeMap<String, u64>>) {
+        if is_due(self.drawn, REDRAW_INTERVAL, Instant::now()) {
+            self.model.seen(seen);
+        }
+    }
+
     fn progress(&mut self, progress: &Progress) {
         self.model.progress(progress);
         self.show(false);

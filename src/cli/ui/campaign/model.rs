@@ -1,7 +1,7 @@
 //! Model of the full screen: the state of the campaign, its groups, its rates over time, and the
 //! page that is shown.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::campaign::Progress;
@@ -141,6 +141,16 @@ impl ScreenModel {
         self.at(Duration::from_millis(progress.time_ms));
         self.history.add(progress);
         self.progress = Some(*progress);
+    }
+
+    /// Raises the number of runs of each group to what the campaign has counted (`seen`, by kind and
+    /// major key): what was read of a group from its file is older.
+    pub fn seen(&mut self, seen: &BTreeMap<Kind, BTreeMap<String, u64>>) {
+        for group in &mut self.groups {
+            let of_kind = seen.get(&group.kind);
+            let counted = of_kind.and_then(|groups| groups.get(&group.key));
+            group.seen = group.seen.max(counted.copied().unwrap_or(0));
+        }
     }
 
     /// Adds a crash group, or updates it if it was added before, and adds nothing to the list of
@@ -451,15 +461,20 @@ impl Group {
 
     /// Replaces the data of this crash group by the newer data `now`. If the group has a minimized
     /// input, and `now` is about another crash of the group without a smaller minimized input, only
-    /// the number of runs is taken over.
+    /// the number of runs is taken over. The number of runs never falls: files may be older.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {
-            self.seen = now.seen;
+            self.seen = self.seen.max(now.seen);
             return;
         }
         let shrinks = self.shrinks || now.entry == self.entry && now.size < self.size;
-        *self = Group { shrinks, ..now };
+        let seen = self.seen.max(now.seen);
+        *self = Group {
+            shrinks,
+            seen,
+            ..now
+        };
     }
 
     /// Returns how far the group's minimization has come, in a word: its claim (such as

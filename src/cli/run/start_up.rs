@@ -1,0 +1,97 @@
+//! The time that a call of `run` takes until its campaign begins: choosing the way of execution and
+//! trial runs.
+
+use std::time::{Duration, Instant};
+
+use crate::cli::{Exit, Failure};
+use crate::exec::Target;
+
+/// Time of the start-up that does not count for the time limit of the fuzzing.
+const FREE: Duration = Duration::from_secs(1);
+
+/// The start-up of a call, which began when this was made. What it takes beyond [`FREE`] counts for
+/// the time limit of the fuzzing, so that the call ends in time also where the target is slow.
+#[derive(Clone, Copy, Debug)]
+pub struct StartUp {
+    began: Instant,
+    /// Time limit of the fuzzing; `None` means no limit.
+    time: Option<Duration>,
+}
+
+impl StartUp {
+    /// Begins the start-up of a call that fuzzes for `time` (`None`: without limit).
+    pub fn begin(time: Option<Duration>) -> StartUp {
+        StartUp {
+            began: Instant::now(),
+            time,
+        }
+    }
+
+    /// Returns `target` so that its runs are abandoned when the time is over.
+    pub fn within_time(&self, target: &Target) -> Target {
+        let time = self.time.map(|time| time.saturating_add(FREE));
+        let end = time.and_then(|time| self.began.checked_add(time));
+        Target {
+            abandon_when: target.abandon_when.clone().or_at(end),
+            ..target.clone()
+        }
+    }
+
+    /// Returns `result`; but if the time is over and the user has not stopped the call
+    /// (`is_stopped`), a failure becomes one that says so, because the runs of the start-up were
+    /// abandoned.
+    pub fn in_time<T>(&self, result: Result<T, Failure>, is_stopped: bool) -> Result<T, Failure> {
+        let left = self.left_after(self.began.elapsed());
+        result.map_err(|failure| match left {
+            Some(Duration::ZERO) if !is_stopped => {
+                let message = "the time was over before the target had been started";
+                let failure = Failure::new(Exit::Baseline, "time", message);
+                failure.hint("give more (--time, --total-time): the machine may be busy")
+            }
+            _ => failure,
+        })
+    }
+
+    /// Returns the time that is left for the fuzzing now; `None` means no limit.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.left_after(self.began.elapsed())
+    }
+
+    /// Returns the time that is left for the fuzzing after a start-up that took `spent`.
+    fn left_after(&self, spent: Duration) -> Option<Duration> {
+        let time = self.time?;
+        Some(time.saturating_sub(spent.saturating_sub(FREE)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_start_up_takes_from_the_time_of_the_fuzzing() {
+        let left = |time: Option<u64>, spent_ms| {
+            let start_up = StartUp::begin(time.map(Duration::from_secs));
+            let left = start_up.left_after(Duration::from_millis(spent_ms));
+            left.map(|left| left.as_millis())
+        };
+        assert_eq!(left(Some(5), 900), Some(5000));
+        assert_eq!(left(Some(5), 3500), Some(2500));
+        assert_eq!(left(Some(5), 60_000), Some(0));
+        assert_eq!(left(None, 60_000), None);
+    }
+
+    #[test]
+    fn a_failure_in_time_is_told_as_it_is() {
+        let failed = |time, is_stopped| {
+            let start_up = StartUp::begin(Some(time));
+            let began = start_up.began.checked_sub(Duration::from_secs(2)).unwrap();
+            let failure = Failure::new(Exit::Baseline, "target", "it does not run");
+            let told = StartUp { began, ..start_up }.in_time(Err::<(), _>(failure), is_stopped);
+            told.unwrap_err().kind().to_owned()
+        };
+        assert_eq!(failed(Duration::from_secs(3600), false), "target");
+        assert_eq!(failed(Duration::from_millis(500), false), "time");
+        assert_eq!(failed(Duration::from_millis(500), true), "target");
+    }
+}
