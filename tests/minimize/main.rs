@@ -30,6 +30,7 @@ mod proof;
 mod record;
 mod repeats;
 mod replay;
+mod requests;
 mod resume;
 mod schema;
 mod scripted;

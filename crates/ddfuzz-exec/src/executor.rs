@@ -22,8 +22,16 @@ pub trait Executor: Send {
     /// Runs the target once on `input` in a new process, and returns the run; `None`, without a
     /// run, if this executor can only use a shared process. Fails as [`run`](Executor::run) does.
     fn run_fresh(&mut self, input: &[u8]) -> Result<Option<Run>, ExecError> {
+        let runs = self.run_fresh_some(&[input])?;
+        Ok(runs.and_then(|runs| runs.last().copied()))
+    }
+
+    /// Runs the target as [`run_some`](Executor::run_some) does, but on each input in a new
+    /// process. `None`, without a run, if this executor can only use a shared process. Fails as
+    /// [`run`](Executor::run) does.
+    fn run_fresh_some(&mut self, inputs: &[&[u8]]) -> Result<Option<Vec<Run>>, ExecError> {
         match self.freshness() {
-            Freshness::Fresh => self.run(input).map(Some),
+            Freshness::Fresh => self.run_some(inputs).map(Some),
             Freshness::Shared => Ok(None),
         }
     }

@@ -664,7 +664,7 @@ impl Executor for ServerExecutor {
         self.copies.clone().filter(|_| self.died)
     }
 
-    fn run_fresh(&mut self, input: &[u8]) -> Result<Option<Run>, ExecError> {
+    fn run_fresh_some(&mut self, inputs: &[&[u8]]) -> Result<Option<Vec<Run>>, ExecError> {
         if self.has_runner() {
             return Ok(None);
         }
@@ -674,9 +674,9 @@ impl Executor for ServerExecutor {
             self.clean()?;
         }
         let before = std::mem::replace(&mut self.observations.fresh, true);
-        let run = self.run(input);
+        let runs = self.run_some(inputs);
         self.observations.fresh = before;
-        run.map(Some)
+        runs.map(Some)
     }
 
     fn way(&self) -> Way {

@@ -10,8 +10,9 @@ use crate::input::InputBatch;
 use crate::launch::Launch;
 use crate::protocol::flag;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
-use crate::scratch::Scratch;
+use crate::scratch::{LastChange, Scratch};
 use crate::server::{Answer, RequestError, Server};
+use crate::shared_page::RunOutcome;
 use crate::trace_server::{TraceServer, gone};
 use crate::{
     Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Traceable, Way, retry,
@@ -32,6 +33,9 @@ pub(crate) struct SearchLoop {
     /// Number of processes that have made runs of the search on the current fork server and have
     /// ended since.
     forked: u64,
+    /// Whether a run in a new process has written files in the working directory while later runs
+    /// of the same request could see them: from then on each such run has a request to itself.
+    writes_files: bool,
     detector: HangDetector,
 }
 
@@ -45,6 +49,7 @@ impl SearchLoop {
             flags: 0,
             lives: false,
             forked: 0,
+            writes_files: false,
             detector: HangDetector::default(),
         })
     }
@@ -90,9 +95,10 @@ impl TraceServer {
 struct SearchRuns<'a>(&'a mut TraceServer);
 
 impl SearchRuns<'_> {
-    /// Converts the fork server's answer to the result of a run. If the process of the run has
-    /// ended, deletes the files that it has left.
-    fn finish(&mut self, answer: Answer) -> Result<Run, ExecError> {
+    /// Converts the fork server's answer to the results of the runs of its request. If the process
+    /// of these runs has ended, deletes the files that it has left.
+    fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
+        let mut runs = self.returned(answer.number)?;
         if self.0.search.as_ref().is_none_or(|search| !search.lives) {
             self.clean()?;
             if let Some(reports) = &mut self.0.reports {
@@ -106,11 +112,28 @@ impl SearchRuns<'_> {
                 search.inputs = new_inputs()?;
             }
         }
-        Ok(Run {
+        runs.push(Run {
             ended: answer.ended,
             cpu: answer.cpu,
             read: None,
-        })
+        });
+        Ok(runs)
+    }
+
+    /// Returns the results of the first `count` runs of the last request, all of which returned
+    /// normally.
+    fn returned(&self, count: usize) -> Result<Vec<Run>, ExecError> {
+        let server = self.0.server.as_ref().filter(|_| count > 0);
+        let Some(server) = server else {
+            return Ok(Vec::new());
+        };
+        let outcomes = server.page.outcomes(count);
+        let outcomes = outcomes.map_err(ExecError::system("reading shared memory"))?;
+        let ended = |outcome: &RunOutcome| Run {
+            cpu: outcome.cpu,
+            ..Run::ended(Ended::from_wait_status(outcome.status))
+        };
+        Ok(outcomes.iter().map(ended).collect())
     }
 }
 
@@ -136,7 +159,10 @@ impl Retriable for SearchRuns<'_> {
         let answer = server.run_all(places, flags, &search.limits, &mut search.detector);
         let answer = answer.map_err(Failure::Request)?;
         search.lives = answer.ended.is_exit() && flags & flag::LAST == 0;
-        search.forked += u64::from(!search.lives);
+        search.forked += match flags & flag::EACH {
+            0 => u64::from(!search.lives),
+            _ => answer.number as u64 + 1,
+        };
         Ok(answer)
     }
 
@@ -179,10 +205,11 @@ impl SharedServerExecutor {
         }
     }
 
-    /// Runs `input` on the fork server that also makes the tracer's runs, with `flags` in the
-    /// request, and returns the run. `None`, without a run, if this server does not fork the loaded
-    /// program, or if the search has got a server of its own.
-    fn run_shared(&mut self, input: &[u8], flags: u64) -> Result<Option<Run>, ExecError> {
+    /// Runs the first of `inputs`, and as many of the next ones as [`Executor::run_some`] says, on
+    /// the fork server that also makes the tracer's runs, with `flags` in the request, and returns
+    /// the runs. `None`, without a run, if this server does not fork the loaded program, or if the
+    /// search has got a server of its own.
+    fn run_shared(&mut self, inputs: &[&[u8]], flags: u64) -> Result<Option<Vec<Run>>, ExecError> {
         let mut server = self.of.lock();
         if self.own.is_some() || server.server.is_some() && server.mode != ServerMode::Forking {
             return Ok(None);
@@ -194,8 +221,18 @@ impl SharedServerExecutor {
             (search.limits, search.flags) = (self.limits, flags);
         }
         let mut runs = SearchRuns(&mut server);
-        let answer = retry::run(&mut runs, &[input])?;
+        let answer = retry::run(&mut runs, inputs)?;
         runs.finish(answer).map(Some)
+    }
+
+    /// Returns the last change of the working directory before a request for runs in `count` new
+    /// processes, by which files are noticed that one of them writes and a later one could see.
+    /// `None` if each run has to have a request to itself.
+    fn change_before(&self, count: usize) -> Option<LastChange> {
+        let server = self.of.lock();
+        let writes_files = server.search.as_ref().is_none_or(|it| it.writes_files);
+        let change = server.scratch.last_change();
+        change.filter(|change| count > 1 && !writes_files && change.is_past())
     }
 
     fn own(&mut self) -> Result<&mut Box<dyn Executor>, ExecError> {
@@ -213,17 +250,45 @@ impl SharedServerExecutor {
 
 impl Executor for SharedServerExecutor {
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
-        match self.run_shared(input, 0)? {
+        match self
+            .run_shared(&[input], 0)?
+            .and_then(|runs| runs.last().copied())
+        {
             Some(run) => Ok(run),
             None => self.own()?.run(input),
         }
     }
 
-    fn run_fresh(&mut self, input: &[u8]) -> Result<Option<Run>, ExecError> {
-        match self.run_shared(input, flag::LAST)? {
-            Some(run) => Ok(Some(run)),
-            None => self.own()?.run_fresh(input),
+    fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        if inputs.is_empty() {
+            return Ok(Vec::new());
         }
+        match self.run_shared(inputs, 0)? {
+            Some(runs) => Ok(runs),
+            None => self.own()?.run_some(inputs),
+        }
+    }
+
+    fn run_fresh_some(&mut self, inputs: &[&[u8]]) -> Result<Option<Vec<Run>>, ExecError> {
+        if inputs.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let before = self.change_before(inputs.len());
+        let runs = match before {
+            Some(_) => self.run_shared(inputs, flag::LAST | flag::EACH)?,
+            None => self.run_shared(&inputs[..1], flag::LAST)?,
+        };
+        let Some(mut runs) = runs else {
+            return self.own()?.run_fresh_some(inputs);
+        };
+        if before.is_some() && self.of.lock().scratch.last_change() != before {
+            // Later runs may have seen the files of the first.
+            runs.truncate(1);
+            if let Some(search) = &mut self.of.lock().search {
+                search.writes_files = true;
+            }
+        }
+        Ok(Some(runs))
     }
 
     fn way(&self) -> Way {

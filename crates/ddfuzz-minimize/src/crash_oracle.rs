@@ -5,9 +5,10 @@
 use ddfuzz_delta::{Hints, Outcome};
 use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Run, TimeLimit, observe::Observer};
 use ddfuzz_triage::keys::frameless_keys;
-use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
+use ddfuzz_triage::{Class, Crash, Key, Quick};
 use std::time::{Duration, Instant};
 
+use crate::crash_classifier::CrashClassifier;
 use crate::log::KeyRecord;
 use crate::slips::Slips;
 use crate::time_limit::hang_search_limit;
@@ -184,27 +185,40 @@ impl CrashOracle {
     /// Runs `candidate` in a fresh process, and returns the result of the run. It has a time limit
     /// that is longer than that of the search by the factor [`PROOF_TIME_FACTOR`].
     fn run_fresh(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
-        let learned = self.learned.map(|it| (it, it.times(PROOF_TIME_FACTOR)));
-        if let Some((search, fresh)) = self.limits.map(|limits| learned.unwrap_or(limits)) {
-            self.executor.limit_time(fresh);
-            let run = self.executor.run_fresh(candidate);
-            self.executor.limit_time(search);
-            match run? {
-                Some(run) => return Ok(run),
-                None => self.limits = None,
-            }
+        let runs = self.run_fresh_some(&[candidate])?;
+        if let Some(run) = runs.and_then(|runs| runs.last().copied()) {
+            return Ok(run);
         }
         let patient = match &mut self.patient {
             Some(patient) => patient,
             none => {
                 let patient = none.insert((self.fresh)()?);
-                if let Some((_, limit)) = learned {
-                    patient.limit_time(limit);
+                if let Some(limit) = self.learned {
+                    patient.limit_time(limit.times(PROOF_TIME_FACTOR));
                 }
                 patient
             }
         };
         patient.run(candidate)
+    }
+
+    /// Runs the first of `candidates`, and as many of the next ones as the executor of the search
+    /// takes at once, each in a fresh process and with the time limit of such runs. Returns the
+    /// runs; `None`, without a run, if this executor makes no runs in fresh processes.
+    fn run_fresh_some(&mut self, candidates: &[&[u8]]) -> Result<Option<Vec<Run>>, ExecError> {
+        let learned = self.learned.map(|it| (it, it.times(PROOF_TIME_FACTOR)));
+        let limits = self.limits.map(|limits| learned.unwrap_or(limits));
+        let Some((search, fresh)) = limits else {
+            return Ok(None);
+        };
+        self.executor.limit_time(fresh);
+        let runs = self.executor.run_fresh_some(candidates);
+        self.executor.limit_time(search);
+        let runs = runs?;
+        if runs.is_none() {
+            self.limits = None;
+        }
+        Ok(runs)
     }
 
     /// Tests `candidate` by a single run under a tracer, in a fresh process and within `time`; so a
@@ -289,6 +303,25 @@ impl CrashOracle {
             ended => self.judge(ended, candidate, kind)?,
         };
         Ok(Some((answer, run)))
+    }
+
+    /// Completes the answer to a test of the search, which took `run` and the wall time `cost`, and
+    /// notes whether the next test begins a process.
+    fn answered(&mut self, answer: Answer, run: Run, cost: Duration) -> Answer {
+        // The classifier runs the input in its own process, independently of this one.
+        let named = answer.minor.is_some() || answer.slip.is_some();
+        self.begins_anew = named;
+        let process = match self.executor.freshness() {
+            Freshness::Shared if !named => Process::Shared,
+            _ => Process::Own,
+        };
+        Answer {
+            cost,
+            cpu: Some(run.cpu),
+            read: run.read,
+            process,
+            ..answer
+        }
     }
 
     /// Returns the time limit of the runs of the search; `None` if it is not known.
@@ -444,20 +477,75 @@ impl Oracle for CrashOracle {
         if answer.outcome == Outcome::Pass && self.held.class.is_hang() {
             self.longest_end = self.longest_end.max(begin.elapsed());
         }
-        // The classifier runs the input in its own process, independently of this one.
-        let named = answer.minor.is_some() || answer.slip.is_some();
-        self.begins_anew = named;
-        let process = match self.executor.freshness() {
-            Freshness::Shared if !named => Process::Shared,
-            _ => Process::Own,
+        Ok(self.answered(answer, run, begin.elapsed()))
+    }
+
+    /// Runs several candidates by one request to the executor, as long as they pass. The first one
+    /// runs alone, as [`ask`](Oracle::ask) runs it, if it begins a process.
+    fn ask_several(&mut self, candidates: &[(&[u8], Kind)]) -> Result<Vec<Answer>, OracleError> {
+        if self.begins_anew || candidates.len() < 2 {
+            let first = candidates.first();
+            let answer = first.map(|(candidate, kind)| self.ask(candidate, *kind));
+            return Ok(Vec::from_iter(answer.transpose()?));
+        }
+        let begin = Instant::now();
+        let texts: Vec<&[u8]> = candidates.iter().map(|(text, _)| *text).collect();
+        let runs = self.executor.run_some(&texts)?;
+        let each = begin.elapsed() / u32::try_from(runs.len()).unwrap_or(u32::MAX).max(1);
+        let mut answers = Vec::with_capacity(runs.len());
+        for (run, (candidate, kind)) in runs.into_iter().zip(candidates) {
+            let begin = Instant::now();
+            let answer = self.judge(run.ended, candidate, *kind)?;
+            let answer = self.answered(answer, run, each + begin.elapsed());
+            let passed = answer.outcome == Outcome::Pass;
+            answers.push(answer);
+            if !passed {
+                break;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Runs several candidates by one request to the executor, each in a process of its own, as
+    /// long as they pass. A candidate runs alone, as [`ask_fresh`](Oracle::ask_fresh) runs it, if
+    /// it most likely crashes, or if another executor makes runs in fresh processes.
+    fn ask_fresh_several(
+        &mut self,
+        candidates: &[(&[u8], Kind)],
+    ) -> Result<Vec<Answer>, OracleError> {
+        let begin = Instant::now();
+        let runs = match self.fresh_crashed || candidates.len() < 2 {
+            true => None,
+            false => {
+                let texts: Vec<&[u8]> = candidates.iter().map(|(text, _)| *text).collect();
+                self.run_fresh_some(&texts)?
+            }
         };
-        Ok(Answer {
-            cost: begin.elapsed(),
-            cpu: Some(run.cpu),
-            read: run.read,
-            process,
-            ..answer
-        })
+        let Some(runs) = runs else {
+            let first = candidates.first();
+            let answer = first.map(|(candidate, kind)| self.ask_fresh(candidate, *kind));
+            return Ok(Vec::from_iter(answer.transpose()?));
+        };
+        let each = begin.elapsed() / u32::try_from(runs.len()).unwrap_or(u32::MAX).max(1);
+        let mut answers = Vec::with_capacity(runs.len());
+        for (run, (candidate, kind)) in runs.into_iter().zip(candidates) {
+            let begin = Instant::now();
+            let answer = self.judge(run.ended, candidate, *kind)?;
+            self.fresh_crashed = answer.minor.is_some() || answer.slip.is_some();
+            answers.push(Answer {
+                cost: each + begin.elapsed(),
+                ..answer
+            });
+            if self.fresh_crashed {
+                break;
+            }
+        }
+        Ok(answers)
+    }
+
+    fn takes_several(&self) -> bool {
+        let by_limit = matches!(self.held.ended, Ended::Timeout | Ended::OutOfMemory);
+        self.executor.freshness() == Freshness::Shared && !by_limit
     }
 
     fn ask_observed(
@@ -546,83 +634,6 @@ fn cut_off(ended: Ended) -> Option<CutOff> {
         Ended::Timeout => Some(CutOff::Time),
         Ended::OutOfMemory => Some(CutOff::Memory),
         Ended::Exit(_) | Ended::Signal(_) => None,
-    }
-}
-
-/// Classifies a crashing input: runs it again under a tracer and computes the keys of its crash.
-pub trait CrashClassifier: Send {
-    /// Runs `input` under a tracer and computes only the class and keys of its crash, as fast as
-    /// possible; returns how the run ended if it did not crash.
-    ///
-    /// # Errors
-    /// If the target cannot be run under a tracer.
-    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
-
-    /// Runs `input` under a tracer, within the limits `time`. Returns the class and keys of its
-    /// crash, as [`key`](CrashClassifier::key) does, and the CPU time of the run. `None`, without a
-    /// run, if traced runs of the target take much longer than ordinary ones.
-    ///
-    /// # Errors
-    /// If the target cannot be run under a tracer.
-    fn key_within(
-        &mut self,
-        _input: &[u8],
-        _time: TimeLimit,
-    ) -> Result<Option<(Quick, Duration)>, ExecError> {
-        Ok(None)
-    }
-
-    /// Runs `input` without a tracer, several times, after it has crashed but did not crash under a
-    /// tracer. Returns the class and keys of its crash; `None` if one of these runs does not crash.
-    /// By default, makes no run and returns `None`.
-    ///
-    /// # Errors
-    /// If the target cannot be run.
-    fn key_untraced(&mut self, _input: &[u8]) -> Result<Option<Quick>, ExecError> {
-        Ok(None)
-    }
-
-    /// Returns true if a run may have crashed although the way in which it `ended` does not show
-    /// it; a traced run ([`key`](CrashClassifier::key)) and its output then decide. `crash_exit` is
-    /// an exit status that counts as a crash.
-    fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
-        ended.is_suspect(crash_exit)
-    }
-
-    /// Runs `input` under a tracer, and returns the whole record of its crash; `None` if the crash
-    /// did not occur again.
-    ///
-    /// # Errors
-    /// If the target cannot be run under a tracer.
-    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError>;
-}
-
-impl CrashClassifier for Triager {
-    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
-        Triager::key(self, input)
-    }
-
-    fn key_within(
-        &mut self,
-        input: &[u8],
-        time: TimeLimit,
-    ) -> Result<Option<(Quick, Duration)>, ExecError> {
-        Triager::key_within(self, input, time)
-    }
-
-    fn key_untraced(&mut self, input: &[u8]) -> Result<Option<Quick>, ExecError> {
-        Triager::key_untraced(self, input)
-    }
-
-    fn suspects(&self, ended: Ended, _crash_exit: Option<i32>) -> bool {
-        Triager::suspects(self, ended)
-    }
-
-    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
-        Ok(match Triager::examine(self, input)? {
-            Verdict::Crash(crash) => Some(crash),
-            Verdict::Flaky { .. } => None,
-        })
     }
 }
 

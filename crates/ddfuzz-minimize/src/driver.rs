@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use crate::log::{Base64, CheckLine, Line, LogError, Source, What};
 use crate::options::CallbackError;
 use crate::progress::{NextStep, Progress};
-use crate::question::{Answerer, Reply, SingleOracle};
+use crate::question::{Answerer, Reply};
+use crate::requests::SingleOracle;
 use crate::{
     Answer, Journal, MinimizeError, MinimizePhase, Minimized, Options, Oracle, OracleError, Slip,
     SlipKeys,

@@ -13,6 +13,7 @@
 mod call;
 mod candidate_texts;
 mod certificate;
+mod crash_classifier;
 mod crash_oracle;
 mod driver;
 pub mod isolate;
@@ -24,6 +25,7 @@ mod oracle;
 mod parallel;
 mod progress;
 mod question;
+mod requests;
 mod searches;
 mod slips;
 mod steadiness;
@@ -33,7 +35,8 @@ mod verify;
 
 pub use call::{Call, CallOracle, OracleOfCall};
 pub use certificate::{Certificate, Claim, ProofRef, Proved};
-pub use crash_oracle::{CrashClassifier, CrashOracle, FreshExecutor, HeldCrash, StartObserver};
+pub use crash_classifier::CrashClassifier;
+pub use crash_oracle::{CrashOracle, FreshExecutor, HeldCrash, StartObserver};
 pub use driver::{minimize, wall_time};
 pub use journal::Journal;
 pub use minimized::{

@@ -4,8 +4,6 @@
 use ddfuzz_delta::{Candidate, Hints, Outcome};
 use ddfuzz_exec::TimeLimit;
 use ddfuzz_triage::{Crash, Key};
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
 
 use crate::candidate_texts::kind_of;
 use crate::driver::micros;
@@ -53,7 +51,8 @@ impl Manner {
         Ok((answer?, Hints::default()))
     }
 
-    fn kind(self) -> Kind {
+    /// Returns how the text was made, which decides which keys its crash must have.
+    pub fn kind(self) -> Kind {
         match self {
             Manner::Check(_) => Kind::Deleting,
             Manner::Test { kind, .. } => kind,
@@ -78,7 +77,7 @@ impl Manner {
 
     /// Returns true if the run is a test of the search: a test of a candidate that neither needs a
     /// fresh process nor reports hints.
-    fn is_of_search(self) -> bool {
+    pub fn is_of_search(self) -> bool {
         let Manner::Test {
             fresh, observed, ..
         } = self
@@ -216,181 +215,6 @@ pub(super) trait Answerer {
     /// that were made ahead and whose answers were not used; 0 without workers.
     fn finish(&mut self) -> u64 {
         0
-    }
-}
-
-/// Wall time that the runs of one request should not exceed: after a longer request, the next one
-/// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
-/// again, which costs CPU time.
-const LONGEST: Duration = Duration::from_millis(8);
-/// Number of texts in the first request with more than one text. The next request has twice as many
-/// as the request before it, up to [`MOST`]; half as many if that request took too long.
-const FIRST: usize = 8;
-/// Largest number of runs in one request.
-const MOST: usize = 128;
-
-/// Largest number of tests of the search in one request. The number is small because a test that
-/// does not pass makes the predicted tests after it useless.
-const MOST_OF_SEARCH: usize = 32;
-
-/// Answers all questions of a minimization (texts to run) by one oracle. If the oracle takes
-/// several texts in one request, the predicted next questions are sent together with the present
-/// one: those of the proof of minimality and of the confirmation, and those of the search as long
-/// as tests pass.
-pub(super) struct SingleOracle<'a> {
-    oracle: &'a mut dyn Oracle,
-    /// The predicted next questions (texts to run), with the answers that were made ahead.
-    ahead: VecDeque<(Question, Answer)>,
-    /// Largest number of runs in the next request of the proof of minimality or of the confirmation
-    /// after the proof. The number doubles with each such request, up to [`MOST`]; after one that
-    /// has taken longer than [`LONGEST`], it is half the number of runs in that request.
-    several: usize,
-    /// Largest number of tests in the next request of the search; it grows while tests pass.
-    of_search: usize,
-    /// Number of runs that were made ahead and whose answers were not used.
-    wasted: u64,
-    /// Crashes of other bugs (slips) in runs whose answers were not used.
-    unclaimed_slips: Vec<Slip>,
-}
-
-impl<'a> SingleOracle<'a> {
-    /// Makes the answerer that lets `oracle` answer the questions (texts to run) of a minimization.
-    pub fn new(oracle: &'a mut dyn Oracle) -> SingleOracle<'a> {
-        SingleOracle {
-            oracle,
-            ahead: VecDeque::new(),
-            several: FIRST,
-            of_search: 1,
-            wasted: 0,
-            unclaimed_slips: Vec::new(),
-        }
-    }
-
-    /// Runs in one request the text that `progress` asks for now, and the texts that it will ask
-    /// for next if all of these pass. Keeps the answers for later questions. `left` is the greatest
-    /// number of runs; `None` means no limit. `of_search` is true if the texts are tests of the
-    /// search, and false if they are runs of the proof of minimality or of the confirmation after
-    /// the proof.
-    fn run_ahead(
-        &mut self,
-        progress: &Progress<'_>,
-        left: Option<u64>,
-        of_search: bool,
-    ) -> Result<(), OracleError> {
-        let left = left.and_then(|left| usize::try_from(left).ok());
-        let most = if of_search {
-            self.of_search
-        } else {
-            self.several
-        };
-        let most = most.min(left.unwrap_or(usize::MAX).max(1));
-        let fits = |manner: Manner| match of_search {
-            true => manner.is_of_search(),
-            false => manner.is_fresh(),
-        };
-        let (mut questions, mut texts) = (Vec::new(), Vec::new());
-        let (mut continuation, mut text) = (progress.continuation(), Vec::new());
-        while questions.len() < most
-            && let Some(question) =
-                continuation.next(progress.texts(), |_| Outcome::Pass, &mut text)
-            && fits(question.manner)
-        {
-            questions.push(question);
-            texts.push(text.clone());
-        }
-        let kinds = questions.iter().map(|question| question.manner.kind());
-        let candidates = texts.iter().map(Vec::as_slice).zip(kinds);
-        let candidates: Vec<_> = candidates.collect();
-        let began = Instant::now();
-        let answers = match of_search {
-            true => self.oracle.ask_several(&candidates)?,
-            false => self.oracle.ask_fresh_several(&candidates)?,
-        };
-        match of_search {
-            true => self.adapt_search(candidates.len(), &answers),
-            false if began.elapsed() > LONGEST => self.several = (answers.len() / 2).max(1),
-            false => self.several = (self.several * 2).min(MOST),
-        }
-        self.ahead = questions.into_iter().zip(answers).collect();
-        Ok(())
-    }
-
-    /// Sets the number of tests in the next request of the search. If all `asked` tests of the last
-    /// request have passed, the number is twice `asked`, at most [`MOST_OF_SEARCH`]; else it is the
-    /// number of tests that were run in the last request, which are those in `answers`.
-    fn adapt_search(&mut self, asked: usize, answers: &[Answer]) {
-        let passed = answers.last();
-        let passed = passed.is_some_and(|answer| answer.outcome == Outcome::Pass);
-        self.of_search = match passed && answers.len() == asked {
-            true => (2 * asked).min(MOST_OF_SEARCH),
-            false => answers.len().max(1),
-        };
-    }
-
-    /// Removes and returns the answer to `question` (a text to run), if it is the next one that was
-    /// made ahead. Otherwise drops all answers that were made ahead, and returns `None`.
-    fn take(&mut self, question: Question) -> Option<Answer> {
-        if self.ahead.front()?.0 == question {
-            return Some(self.ahead.pop_front()?.1);
-        }
-        self.drop_ahead();
-        None
-    }
-
-    /// Drops the answers that were made ahead, but keeps the crashes of other bugs among them.
-    fn drop_ahead(&mut self) {
-        self.wasted += self.ahead.len() as u64;
-        let slips = self.ahead.drain(..).filter_map(|(_, answer)| answer.slip);
-        self.unclaimed_slips.extend(slips);
-    }
-}
-
-impl Answerer for SingleOracle<'_> {
-    fn answer(
-        &mut self,
-        progress: &Progress<'_>,
-        left: Option<u64>,
-    ) -> Result<Option<ObservedAnswer>, OracleError> {
-        let Some(question) = progress.question() else {
-            return Ok(None);
-        };
-        let mut answer = self.take(question);
-        let of_search = question.manner.is_of_search();
-        if answer.is_none()
-            && self.oracle.takes_several()
-            && (of_search && self.of_search > 1 || question.manner.is_of_proof())
-        {
-            self.run_ahead(progress, left, of_search)?;
-            answer = self.take(question);
-        }
-        if let Some(answer) = answer {
-            if question.manner.invalidates_prediction(answer.outcome) {
-                // Confirmations that were made ahead are of the best before.
-                self.drop_ahead();
-            }
-            return Ok(Some((answer, Hints::default())));
-        }
-        let Some((manner, text)) = progress.due() else {
-            return Ok(None);
-        };
-        let (answer, hints) = manner.put(self.oracle, text)?;
-        if of_search {
-            self.adapt_search(1, std::slice::from_ref(&answer));
-        }
-        Ok(Some((answer, hints)))
-    }
-
-    fn limit_time(&mut self, learned: TimeLimit) {
-        self.oracle.limit_time(learned);
-    }
-
-    fn finish(&mut self) -> u64 {
-        self.drop_ahead();
-        self.wasted
-    }
-
-    fn unclaimed_slips(&mut self) -> Vec<Slip> {
-        std::mem::take(&mut self.unclaimed_slips)
     }
 }
 

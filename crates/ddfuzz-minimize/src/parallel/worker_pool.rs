@@ -16,6 +16,7 @@ use crate::parallel::look_ahead::{LookAheadCost, OutcomePrediction, TestCost};
 use crate::parallel::{BoxedOracle, MakeOracle, Workers};
 use crate::progress::{Continuation, Progress};
 use crate::question::{Answerer, Manner, ObservedAnswer, Question};
+use crate::requests::Requests;
 use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
@@ -44,6 +45,9 @@ pub(super) struct WorkerPool<'scope, 'env, 'o> {
     started: usize,
     alive: usize,
     forecast: Option<Forecast>,
+    /// Requests to the first oracle, which the caller's thread makes while no worker runs the text
+    /// that is due.
+    requests: Requests,
     jobs: Jobs,
     prediction: OutcomePrediction,
     test_cost: TestCost,
@@ -69,6 +73,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
             started: 0,
             alive: 0,
             forecast: None,
+            requests: Requests::default(),
             jobs: Jobs::default(),
             prediction: OutcomePrediction::default(),
             test_cost: TestCost::new(workers.worth),
@@ -219,25 +224,31 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
     }
 
     /// Runs the test or check that `progress` asks for next in the caller's thread, by the oracle
-    /// that the first worker also uses. Returns the answer; `None` if none is asked for.
+    /// that the first worker also uses, or takes the answer of an earlier request. Returns the
+    /// answer; `None` if none is asked for. `left` is the greatest number of tests in a request;
+    /// `None` means no limit.
     fn in_this_thread(
         &mut self,
+        question: Question,
         progress: &Progress<'_>,
+        left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError> {
-        let Some((manner, text)) = progress.due() else {
-            return Ok(None);
-        };
         let mut oracle = self.first_oracle();
         let began = Instant::now();
-        let told = manner.put(oracle.as_mut(), text)?;
-        drop(oracle);
-        let cost = began.elapsed();
-        self.tested += cost;
-        // Observed tests are slower, so their cost says nothing about other tests.
-        if !manner.is_observed() {
-            self.test_cost.note(manner.is_fresh(), cost);
+        let told = self.requests.answer(oracle.as_mut(), progress, left)?;
+        let took = began.elapsed();
+        self.tested += took;
+        if let Some((answer, _)) = &told {
+            let cost = match oracle.takes_several() {
+                true => answer.cost, // of several texts only one, or none in this call
+                false => took,
+            };
+            // Observed tests are slower, so their cost says nothing about other tests.
+            if !question.manner.is_observed() {
+                self.test_cost.note(question.manner.is_fresh(), cost);
+            }
         }
-        Ok(Some(told))
+        Ok(told)
     }
 }
 
@@ -275,7 +286,7 @@ impl Answerer for WorkerPool<'_, '_, '_> {
         };
         let told = match answer {
             Some(answer) => Some((answer, Hints::default())),
-            None => self.in_this_thread(progress)?,
+            None => self.in_this_thread(question, progress, left)?,
         };
         if let Some((answer, _)) = &told {
             if let (Manner::Test { .. }, Some(pending)) =
@@ -301,7 +312,9 @@ impl Answerer for WorkerPool<'_, '_, '_> {
     }
 
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
-        self.jobs.unclaimed_slips()
+        let mut slips = self.jobs.unclaimed_slips();
+        slips.extend(self.requests.unclaimed_slips());
+        slips
     }
 
     fn finish(&mut self) -> u64 {
@@ -313,7 +326,7 @@ impl Answerer for WorkerPool<'_, '_, '_> {
             }
         }
         self.queue.close();
-        self.jobs.wasted()
+        self.jobs.wasted() + self.requests.finish()
     }
 }
 

@@ -118,12 +118,15 @@ const MOST_FRAMES: usize = 256;
 pub fn report(text: &[u8]) -> Option<Report> {
     let mut reading: Option<Reading> = None;
     for line in lines(text) {
-        match (&mut reading, header(&line)) {
-            (None, Some(header)) => reading = Some(Reading::of(header)),
-            (None, None) => {}
+        let Some(reading) = &mut reading else {
+            reading = header(&line).map(Reading::of);
+            continue;
+        };
+        match frame_line(&line) {
+            Some((is_first, frame)) => reading.frame(is_first, frame),
             // Of the second report nothing is asked.
-            (Some(reading), Some(_)) if reading.is_over() => break,
-            (Some(reading), _) => reading.line(&line),
+            None if reading.is_over() && header(&line).is_some() => break,
+            None => reading.line(&line),
         }
     }
     reading.map(Reading::finish)
@@ -185,10 +188,8 @@ impl Reading {
         !self.report.stack.is_empty()
     }
 
+    /// Records what a line of the report says that is no stack frame.
     fn line(&mut self, line: &str) {
-        if let Some((number, frame)) = numbered(line) {
-            return self.frame(number, frame);
-        }
         if self.in_stack {
             self.in_stack = false;
             self.part = Part::Other;
@@ -213,8 +214,9 @@ impl Reading {
         }
     }
 
-    fn frame(&mut self, number: u64, frame: ReportFrame) {
-        if self.in_stack && number == 0 {
+    /// Records a stack frame; `is_first` says that its line has the number 0.
+    fn frame(&mut self, is_first: bool, frame: ReportFrame) {
+        if self.in_stack && is_first {
             self.part = Part::Other; // two stacks without a word between them
         }
         self.in_stack = true;
@@ -341,18 +343,44 @@ impl ReportFrame {
 /// Maximum number of bytes that are kept of a function name or path in a sanitizer's report.
 const LONGEST: usize = 1024;
 
-/// Parses a line of a sanitizer's report that is a stack frame (`#N …`), and returns its number and
-/// the frame; `None` for other lines.
-fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
+/// Parses a line of a sanitizer's report that is a stack frame. Returns whether the frame has the
+/// number 0, and the frame; `None` for other lines.
+///
+/// ```text
+/// #1 0x55d0 in function(int) /path/file.c:3:4       by default: a number before the frame
+/// 0x55d0 /path/module0x1234                         as ddfuzz has AddressSanitizer print it
+/// 0x55d0 <null>0x0                                  the same, of code outside all modules
+/// ```
+fn frame_line(line: &str) -> Option<(bool, ReportFrame)> {
+    if line.starts_with("0x") {
+        return Some((false, brief_frame(line)?));
+    }
     let rest = line.trim_start().strip_prefix('#')?;
     let end = rest.find(' ')?;
-    let number = rest[..end].parse().ok()?;
-    Some((number, parse_frame(rest[end..].trim())))
+    let number: u64 = rest[..end].parse().ok()?;
+    Some((number == 0, parse_frame(rest[end..].trim())))
 }
 
-/// The text that stands for the module of a stack frame outside all modules, in the frame format
-/// that ddfuzz requests from sanitizers.
-const NO_MODULE: &str = "(<null>+0x0)";
+/// The text that stands for the module of code outside all modules, as sanitizers print it by
+/// default.
+const NO_MODULE: &str = "(<unknown module>)";
+
+/// Parses a stack frame in the format that ddfuzz requests from AddressSanitizer; `None` for other
+/// lines that begin with an address.
+fn brief_frame(line: &str) -> Option<ReportFrame> {
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (address, place) = line.strip_prefix("0x")?.split_once(' ')?;
+    let (module, offset) = place.rsplit_once("0x")?;
+    let (address, offset) = (hex(address)?, hex(offset)?);
+    let is_known = module != "<null>";
+    Some(ReportFrame {
+        address: Some(Address(address)),
+        module: is_known.then(|| cut(module, LONGEST).to_owned()),
+        offset: is_known.then_some(Address(offset)),
+        function: (!is_known).then(|| NO_MODULE.to_owned()),
+        line: None,
+    })
+}
 
 /// Parses a stack frame of a sanitizer's report, after its number:
 ///
@@ -361,8 +389,6 @@ const NO_MODULE: &str = "(<null>+0x0)";
 /// 0x55d0 in function(int) /path/file.c:3:4          symbolized
 /// 0x55d0 in function (/path/module+0x1234)          symbolized without debug information
 /// function /path/file.c:3:4 (module+0x1234)         ThreadSanitizer; `<null>` if unknown
-/// 0x55d0 (/path/module+0x1234)                      as ddfuzz has AddressSanitizer print it
-/// 0x55d0 (<null>+0x0)                               the same, of code outside all modules
 /// ```
 fn parse_frame(text: &str) -> ReportFrame {
     let mut frame = ReportFrame::default();
@@ -376,9 +402,6 @@ fn parse_frame(text: &str) -> ReportFrame {
     }
     if let Some(at) = rest.rfind(" (BuildId: ") {
         rest = rest[..at].trim_end();
-    }
-    if rest == NO_MODULE {
-        rest = "(<unknown module>)"; // as by default
     }
     if let Some((before, module, offset)) = parse_module(rest) {
         frame.module = Some(cut(module, LONGEST).to_owned());
