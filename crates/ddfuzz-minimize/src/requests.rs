@@ -49,6 +49,8 @@ pub(super) struct Requests {
     several: usize,
     /// Largest number of tests in the next request of the search; it grows while tests pass.
     of_search: usize,
+    /// Number of requests to the oracle so far.
+    made: u64,
     /// Number of runs that were made ahead and whose answers were not used.
     wasted: u64,
     /// Crashes of other bugs (slips) in runs whose answers were not used.
@@ -65,6 +67,7 @@ impl Default for Requests {
             passed: 0,
             several: FIRST,
             of_search: 1,
+            made: 0,
             wasted: 0,
             unclaimed_slips: Vec::new(),
         }
@@ -117,6 +120,7 @@ impl Requests {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };
+        self.made += 1;
         let (answer, hints) = manner.put(oracle, text)?;
         if of_search {
             self.note(&answer);
@@ -199,6 +203,7 @@ impl Requests {
         let candidates = self.expected.iter().take(most);
         let candidates = candidates.map(|(question, text)| (&text[..], question.manner.kind()));
         let candidates: Vec<(&[u8], Kind)> = candidates.collect();
+        self.made += 1;
         let (asked, began) = (candidates.len(), Instant::now());
         let answers = match of_search {
             true => oracle.ask_several(&candidates)?,
@@ -253,6 +258,11 @@ impl Requests {
         self.wasted += self.ahead.len() as u64;
         let slips = self.ahead.drain(..).filter_map(|(_, answer)| answer.slip);
         self.unclaimed_slips.extend(slips);
+    }
+
+    /// Returns the number of requests to the oracle so far.
+    pub fn made(&self) -> u64 {
+        self.made
     }
 
     /// Drops the answers that were made ahead. Returns the number of runs in the whole minimization

@@ -234,17 +234,18 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError> {
         let mut oracle = self.first_oracle();
-        let began = Instant::now();
+        let (before, began) = (self.requests.made(), Instant::now());
         let told = self.requests.answer(oracle.as_mut(), progress, left)?;
         let took = began.elapsed();
         self.tested += took;
         if let Some((answer, _)) = &told {
             let cost = match oracle.takes_several() {
-                true => answer.cost, // of several texts only one, or none in this call
+                true => answer.cost, // of one of several texts
                 false => took,
             };
-            // Observed tests are slower, so their cost says nothing about other tests.
-            if !question.manner.is_observed() {
+            // Observed tests are slower, so their cost says nothing about other tests. Those of one
+            // request have one cost: a request that has waited for a processor counts once.
+            if !question.manner.is_observed() && self.requests.made() != before {
                 self.test_cost.note(question.manner.is_fresh(), cost);
             }
         }
