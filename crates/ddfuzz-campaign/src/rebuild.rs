@@ -170,9 +170,9 @@ impl ProgramWatch {
     }
 }
 
-/// Returns the hash of the program at `path` without its debug information, as 64 hex digits.
+/// Returns the blake3 hash of the file at `path`, as 64 hex digits.
 fn build_of(path: &Path) -> Result<String, CampaignError> {
-    let hash = ContentHash::of_program_file(path).map_err(FileError::at("read", path))?;
+    let hash = ContentHash::of_file(path).map_err(FileError::at("read", path))?;
     Ok(hash.to_string())
 }
 

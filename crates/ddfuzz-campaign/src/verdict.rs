@@ -298,7 +298,7 @@ pub fn line_of(crash: &Crash) -> CrashLine {
     }
 }
 
-/// Returns the hash of a program's file without its debug information. A process reads a file only once, unless its metadata
+/// Returns the hash of a program's file. A process reads a file only once, unless its metadata
 /// change.
 ///
 /// # Errors
@@ -306,9 +306,7 @@ pub fn line_of(crash: &Crash) -> CrashLine {
 pub fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
     let path = match program {
         Program::Bundled(name) => {
-            return Ok(ContentHash::of_program(
-                bundled::program(name).unwrap_or_default(),
-            ));
+            return Ok(ContentHash::of(bundled::program(name).unwrap_or_default()));
         }
         Program::Path(path) => path,
     };
@@ -317,7 +315,7 @@ pub fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
     if let Some((_, hash)) = known.filter(|(of, _)| Some(*of) == stamp) {
         return Ok(hash);
     }
-    let hash = ContentHash::of_program_file(path).map_err(FileError::at("read", path))?;
+    let hash = ContentHash::of_file(path).map_err(FileError::at("read", path))?;
     // A file that has just changed can change again and keep its times, which the kernel rounds.
     let is_settled = |(_, changed): &DatedStamp| {
         (SystemTime::now().duration_since(*changed)).is_ok_and(|age| age >= STAMP_AGE)
@@ -390,7 +388,7 @@ mod tests {
     fn a_program_that_stays_is_hashed_once() {
         let path = PathBuf::from("/etc/passwd"); // old, and the program of no other test
         let hash = program_hash(&Program::Path(path.clone())).unwrap();
-        assert_eq!(hash, ContentHash::of_program_file(&path).unwrap());
+        assert_eq!(hash, ContentHash::of_file(&path).unwrap());
         let known = lock(&PROGRAM_HASHES)[&path];
         assert_eq!(known, (file_stamp(&path).unwrap(), hash));
         // The hash that is kept is the one that is returned.

@@ -1,9 +1,7 @@
 //! Reads from a program's ELF file how it can be run, and where its entry function is.
 
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
-use object::{
-    Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionKind, elf,
-};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, SectionKind, elf};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Mutex, PoisonError};
 use std::{fs::File, io, ops::Range, path::Path};
@@ -169,63 +167,6 @@ fn sections_left_out(
     }
     found.sort_by_key(|range| range.start);
     (!sections.is_empty()).then_some(found)
-}
-
-/// Returns the byte ranges of a program without its debug information, in ascending order: what
-/// decides how the program runs. The whole text if it is not a 64-bit ELF file.
-pub fn ranges_without_debug_information(program: &[u8]) -> Vec<Range<u64>> {
-    ranges_left(program)
-}
-
-/// Returns the byte ranges of a program file without its debug information, as
-/// [`ranges_without_debug_information`] does.
-pub fn file_ranges_without_debug_information(program: &File) -> Vec<Range<u64>> {
-    ranges_left(&ReadCache::new(program))
-}
-
-fn ranges_left<'data>(file: impl ReadRef<'data>) -> Vec<Range<u64>> {
-    let length = file.len().unwrap_or(0);
-    let mut kept = Vec::new();
-    let mut from = 0;
-    for range in debug_information(file, length).unwrap_or_default() {
-        if from < range.start {
-            kept.push(from..range.start);
-        }
-        from = from.max(range.end);
-    }
-    kept.push(from..length);
-    kept
-}
-
-/// Returns the byte ranges of the debug information in a program file of `length` bytes, in
-/// ascending order, without sections that overlap a part of the file that is loaded. `None` if it
-/// is not a 64-bit ELF file.
-fn debug_information<'data>(file: impl ReadRef<'data>, length: u64) -> Option<Vec<Range<u64>>> {
-    let header = elf::FileHeader64::<Endianness>::parse(file).ok()?;
-    let endian = header.endian().ok()?;
-    let sections = header.sections(endian, file).ok()?;
-    let segments = header.program_headers(endian, file).ok()?;
-    let loaded = segments
-        .iter()
-        .filter(|it| it.p_type(endian) == elf::PT_LOAD);
-    let loaded = loaded.map(|it| it.file_range(endian));
-    let loaded: Vec<(u64, u64)> = loaded.collect();
-    let overlaps = |range: &Range<u64>| {
-        let mut all = loaded.iter();
-        all.any(|(at, size)| *at < range.end && range.start < at.saturating_add(*size))
-    };
-    let is_debug = |section: &&elf::SectionHeader64<Endianness>| {
-        let name = sections.section_name(endian, section).unwrap_or_default();
-        name.starts_with(b".debug_") && !section.sh_flags(endian).contains(elf::SHF_ALLOC)
-    };
-    let ranges = sections.iter().filter(is_debug).filter_map(|section| {
-        let (start, size) = section.file_range(endian)?;
-        let end = start.checked_add(size).filter(|end| *end <= length)?;
-        Some(start..end)
-    });
-    let mut ranges: Vec<Range<u64>> = ranges.filter(|range| !overlaps(range)).collect();
-    ranges.sort_by_key(|range| range.start);
-    Some(ranges)
 }
 
 /// Cache of the facts of the programs whose ELF files were read last, by version of the file,
@@ -576,31 +517,6 @@ mod tests {
         }
         assert!(left_out > 10_000, "{left_out}");
         assert_eq!(ElfFacts::of(&all), ElfFacts::of(&some));
-    }
-
-    #[test]
-    fn nothing_but_debug_information_is_left_out_of_the_ranges() {
-        let all = crate::bundled::program("nroff").unwrap();
-        let kept = ranges_without_debug_information(all);
-        let is_kept = |at: u64| kept.iter().any(|range| range.contains(&at));
-        let file = parse(all).unwrap();
-        let mut left_out = 0;
-        for section in file.sections() {
-            let (start, size) = section.file_range().unwrap_or_default();
-            let name = section.name().unwrap();
-            let is_debug = name.starts_with(".debug_") && name != ".debug_gdb_scripts";
-            left_out += if is_debug { size } else { 0 };
-            for at in [start, start + size / 2, start + size.saturating_sub(1)] {
-                assert!(size == 0 || is_kept(at) != is_debug, "{name}");
-            }
-        }
-        let size: u64 = kept.iter().map(|range| range.end - range.start).sum();
-        assert!(left_out > 10_000);
-        assert_eq!(size + left_out, all.len() as u64);
-        for text in [&b""[..], b"#!/bin/sh\n", b"\x7fELF"] {
-            let whole = 0..text.len() as u64;
-            assert_eq!(ranges_without_debug_information(text), [whole]);
-        }
     }
 
     #[test]

@@ -62,8 +62,7 @@ pub use blocks::{CodeFunction, CoveredCode, mapped_path};
 pub use command_line::FuzzerLimits;
 pub use crash_snapshots::CrashSnapshots;
 pub use elf::{
-    facts as program_facts, file_ranges_without_debug_information, holds as holds_bytes,
-    is_libfuzzer, ranges_without_debug_information, read as read_program, read_tables,
+    facts as program_facts, holds as holds_bytes, is_libfuzzer, read as read_program, read_tables,
 };
 pub use environment::{
     LARGEST_ALLOCATION, LOCALE, Sanitizer, inherited, sanitizer_options, without_symbols,

@@ -377,7 +377,7 @@ impl Status {
 /// A build of the fuzzed program, identified by the hash of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// The blake3 hash of this build's program without its debug information, as 64 hex digits.
+    /// The blake3 hash of this build's program file, as 64 hex digits.
     pub blake3: String,
     /// Time when the campaign first ran this build of the program, as RFC 3339 in UTC.
     pub seen: String,

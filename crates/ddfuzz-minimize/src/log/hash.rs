@@ -1,11 +1,9 @@
 //! Hashes that identify texts in the log.
 
 use ddfuzz_delta::TextId;
-use ddfuzz_exec::{file_ranges_without_debug_information, ranges_without_debug_information};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::{borrow::Cow, fs::File, path::Path};
+use std::{borrow::Cow, fs::File, io, path::Path};
 
 /// The blake3 hash of a byte string, such as a candidate, written as 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,30 +19,13 @@ impl ContentHash {
         ContentHash(blake3::hash(text))
     }
 
-    /// Computes the hash of the program `text`: of its content without debug information, which
-    /// does not decide how it runs.
-    pub fn of_program(text: &[u8]) -> ContentHash {
-        let mut hasher = blake3::Hasher::new();
-        for range in ranges_without_debug_information(text) {
-            // Within `text`, whose length is a `usize`.
-            hasher.update(&text[range.start as usize..range.end as usize]);
-        }
-        ContentHash(hasher.finalize())
-    }
-
-    /// Computes the hash of the program in a file, as [`of_program`](ContentHash::of_program) does,
-    /// without loading it into memory.
+    /// Computes the hash of a file's content without loading it into memory.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn of_program_file(path: &Path) -> io::Result<ContentHash> {
-        let mut file = File::open(path)?;
-        let ranges = file_ranges_without_debug_information(&file);
+    pub fn of_file(path: &Path) -> io::Result<ContentHash> {
         let mut hasher = blake3::Hasher::new();
-        for range in ranges {
-            file.seek(SeekFrom::Start(range.start))?;
-            hasher.update_reader((&file).take(range.end - range.start))?;
-        }
+        hasher.update_reader(File::open(path)?)?;
         Ok(ContentHash(hasher.finalize()))
     }
 
