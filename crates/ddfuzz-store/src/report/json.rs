@@ -20,9 +20,11 @@ pub struct RunResult {
     /// Number of fuzzing runs in this call of `ddfuzz run`; of a call that completes the `--runs` of
     /// an interrupted one, in both.
     pub runs: u64,
-    /// Number of fuzzing runs of the campaign, in all calls of `ddfuzz run` together. Of these, and
-    /// of earlier campaigns in the directory, `runs_seen` of the groups counts those that failed.
-    pub runs_of_campaign: u64,
+    /// Number of fuzzing runs of the campaign, in all calls of `ddfuzz run` together; left out of
+    /// the JSON if all were made in this call. Of these, and of earlier campaigns in the directory,
+    /// `runs_seen` of the groups counts those that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_of_campaign: Option<u64>,
     /// Fuzzing runs per second in this call of `ddfuzz run`.
     pub runs_per_s: f64,
     /// Duration of the fuzzing in this call of `ddfuzz run`, in seconds.
