@@ -31,7 +31,8 @@ struct Freed {
     calls: Vec<u64>,
     /// Range of addresses of the block.
     block: Range<u64>,
-    /// Address of the block that was last allocated before, of those that are longer.
+    /// Address of the latest block that was allocated before the call of `free` and is at least as
+    /// long as the freed block.
     new: u64,
 }
 
@@ -225,8 +226,10 @@ impl Followed {
         self.recent.push_front((value, size));
     }
 
-    /// Returns the block that `free` frees now at the address `block`, if it has the address `at`,
-    /// and the latest of the longer blocks that were allocated shortly before; else `None`.
+    /// Returns the addresses of the block that the program frees now, which begins at `block`, and
+    /// the address of the latest of the last [`RECENT`] allocations that is at least as long as
+    /// this block. `None` if the address `at` is not in the block, or if there is no such
+    /// allocation.
     fn frees_copied(&self, run: &mut Run, block: u64, at: u64) -> Option<(Range<u64>, u64)> {
         if block == 0 || block > at {
             return None;

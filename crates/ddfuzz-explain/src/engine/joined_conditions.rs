@@ -20,7 +20,7 @@ fn boundary(condition: u8) -> Option<u8> {
 }
 
 /// Offset, in the segment FS (the data of the thread), of the value of the stack protector. At the
-/// end of a function, the code compares this value with the copy of it on the stack.
+/// end of a function, the code compares this value with its copy on the stack.
 const GUARD: u64 = 0x28;
 
 /// Returns true if the memory operand of the instruction `it` is the value of the stack protector:

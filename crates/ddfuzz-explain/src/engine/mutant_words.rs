@@ -193,8 +193,8 @@ impl Change<'_> {
         }
     }
 
-    /// Returns in words which operator the mutant has in place of that of the program, as in ``with
-    /// `-` in place of `+` ``. The operators are `+`, `-`, `&`, `|` and `^`. `None` if the
+    /// Returns in words which operator the mutant has in place of that of the program, as in
+    /// ``with `-` in place of `+` ``. The operators are `+`, `-`, `&`, `|` and `^`. `None` if the
     /// instruction of the program or of the mutant has none of these, or if the source line does
     /// not contain the operator of the program.
     fn operator(&self) -> Option<String> {

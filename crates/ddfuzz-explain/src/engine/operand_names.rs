@@ -80,11 +80,11 @@ fn only<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
 
 impl DebugInfo {
     /// Returns in words which variable, field or parameter the instruction `is` of a mutant reads
-    /// in place of the one that the program's instruction `was` reads, as in ``with `tail` in place
-    /// of `head` ``. `pc` is the address of both instructions in the file, and `has_frame_pointer`
-    /// says whether the function uses RBP as its frame pointer. `None` if one of the two names is
-    /// not known, if both are the same, or if the source line `source` does not contain the name of
-    /// what `was` reads.
+    /// in place of the one that the program's instruction `was` reads, as in
+    /// ``with `tail` in place of `head` ``. `pc` is the address of both instructions in the file,
+    /// and `has_frame_pointer` says whether the function uses RBP as its frame pointer. `None` if
+    /// one of the two names is not known, if both are the same, or if the source line `source` does
+    /// not contain the name of what `was` reads.
     pub(super) fn other_operand(
         &self,
         (was, is): (&Instruction, &Instruction),
