@@ -260,8 +260,8 @@ impl CampaignReport<'_> {
     }
 }
 
-/// Formats how many runs the whole campaign has, as a text to follow the number of runs that this
-/// call reports; empty if these are all.
+/// Formats the number of runs of the whole campaign, as a text to follow the number of runs that
+/// this call reports: `, 5,000 with earlier calls`. The text is empty if both numbers are equal.
 fn of_campaign(summary: &Summary) -> String {
     match summary.runs_of_campaign > summary.runs {
         true => format!(
@@ -272,9 +272,10 @@ fn of_campaign(summary: &Summary) -> String {
     }
 }
 
-/// Formats how many groups a campaign has found. `counts`: the numbers of groups of crashes, hangs,
-/// out-of-memory failures and flaky crashes, in this order. `new`: how many of the crash groups are
-/// new. `unstored`: how many findings could not be stored, because the disk was full.
+/// Formats the numbers of groups that a campaign has found. `counts`: the numbers of groups of
+/// crashes, hangs, out-of-memory failures and flaky crashes, in this order. `new`: how many of the
+/// crash groups are new. `unstored`: number of findings that were not stored because the disk was
+/// full.
 fn found(counts: &[u64], new: u64, unstored: u64) -> String {
     let crashes = match counts[0] {
         0 if unstored > 0 => "no crash stored".to_owned(),

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use crate::cli::{Exit, Failure};
 use crate::exec::Target;
 
-/// Time of the start-up that does not count for the time limit of the fuzzing.
+/// Part of the start-up's duration that is not subtracted from the time limit of the fuzzing.
 const FREE: Duration = Duration::from_secs(1);
 
-/// The start-up of a call, which began when this was made. What it takes beyond [`FREE`] counts for
-/// the time limit of the fuzzing, so that the call ends in time also where the target is slow.
+/// The start-up of a call of `run`, which began when this value was made. The time that the
+/// start-up takes beyond [`FREE`] is subtracted from the time limit of the fuzzing, so that the
+/// call ends in time even if the target is slow.
 #[derive(Clone, Copy, Debug)]
 pub struct StartUp {
     began: Instant,
@@ -19,7 +20,8 @@ pub struct StartUp {
 }
 
 impl StartUp {
-    /// Begins the start-up of a call that fuzzes for `time` (`None`: without limit).
+    /// Begins the start-up of a call of `run` whose fuzzing has the time limit `time`; `None` means
+    /// no limit.
     pub fn begin(time: Option<Duration>) -> StartUp {
         StartUp {
             began: Instant::now(),
@@ -27,7 +29,9 @@ impl StartUp {
         }
     }
 
-    /// Returns `target` so that its runs are abandoned when the time is over.
+    /// Returns a copy of `target` whose runs are abandoned when the time limit of the fuzzing and
+    /// [`FREE`] have passed since the start-up began. Without a time limit, the copy is equal to
+    /// `target`.
     pub fn within_time(&self, target: &Target) -> Target {
         let time = self.time.map(|time| time.saturating_add(FREE));
         let end = time.and_then(|time| self.began.checked_add(time));
@@ -37,9 +41,10 @@ impl StartUp {
         }
     }
 
-    /// Returns `result`; but if the time is over and the user has not stopped the call
-    /// (`is_stopped`), a failure becomes one that says so, because the runs of the start-up were
-    /// abandoned.
+    /// Returns `result`, the result of a step of the start-up. If `result` is a failure, no time is
+    /// left for the fuzzing, and the user has not stopped the call (`is_stopped`), returns another
+    /// failure instead, which says that the time is over: the runs of the start-up were abandoned
+    /// then.
     pub fn in_time<T>(&self, result: Result<T, Failure>, is_stopped: bool) -> Result<T, Failure> {
         let left = self.left_after(self.began.elapsed());
         result.map_err(|failure| match left {
@@ -52,12 +57,14 @@ impl StartUp {
         })
     }
 
-    /// Returns the time that is left for the fuzzing now; `None` means no limit.
+    /// Returns the time that is left for the fuzzing if the start-up ends now; `None` means no
+    /// limit.
     pub fn time_left(&self) -> Option<Duration> {
         self.left_after(self.began.elapsed())
     }
 
-    /// Returns the time that is left for the fuzzing after a start-up that took `spent`.
+    /// Returns the time that is left for the fuzzing if the start-up has taken the time `spent`;
+    /// `None` means no limit.
     fn left_after(&self, spent: Duration) -> Option<Duration> {
         let time = self.time?;
         Some(time.saturating_sub(spent.saturating_sub(FREE)))

@@ -16,21 +16,23 @@ use super::{Ending, Engine, EngineError, Side, if_supported};
 /// Largest number of stops of a run at allocating functions, and at their returns; of a run with
 /// more, nothing is found.
 const MOST_STOPS: usize = 20_000;
-/// Number of the latest allocations among which the new block is searched for.
+/// Number of allocations before a call of `free` among which the block is searched for to which the
+/// content of the freed block was copied.
 const RECENT: usize = 32;
 /// Largest number of values from which the failing one was made whose memory is looked at.
 const VALUES: usize = 3;
 
 /// A heap block that the failing run has freed, and whose memory it has not allocated again.
 struct Freed {
-    /// Number of the call of `free`, from 1, among all calls of `free` in the run.
+    /// Number, from 1, of the call that has freed the block, among all calls of `free` in the run.
     nth: u64,
     /// Addresses of the calls in the program's own code that led to the call of `free`, innermost
     /// first.
     calls: Vec<u64>,
-    /// Addresses of the block.
+    /// Range of addresses of the block.
     block: Range<u64>,
-    /// Address of the block that was last allocated before, of those that are longer.
+    /// Address of the latest block that was allocated before the call of `free` and is at least as
+    /// long as the freed block.
     new: u64,
 }
 
@@ -40,7 +42,8 @@ struct Followed {
     /// Calls of allocating functions that have not returned: the stack pointer after the return,
     /// and the size in bytes that is asked for.
     pending: Vec<(u64, u64)>,
-    /// The latest allocations: addresses and sizes in bytes.
+    /// The latest allocations, at most [`RECENT`], the newest first: the address of each block, and
+    /// the size in bytes that was requested.
     recent: VecDeque<(u64, u64)>,
     frees: u64,
     freed: Option<Freed>,
@@ -100,7 +103,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds the C library's functions for heap blocks; `None` if the program does not use them.
+    /// Returns the addresses of `malloc`, `calloc` and `free` in the process of the failing run;
+    /// `None` if one of these functions is not found.
     fn functions(&mut self) -> Result<Option<Functions>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
@@ -116,9 +120,11 @@ impl Engine {
         })
     }
 
-    /// Makes the failing run to its end. Returns the block with the address `at` that it has freed
-    /// last, if it has not allocated this address again, and has allocated a longer block shortly
-    /// before; else `None`.
+    /// Makes the failing run to its end. Returns the block, with the address `at` in it, that the
+    /// run has freed last. `None` if there is no such block, if the run has allocated the address
+    /// `at` again afterwards, or if none of the last [`RECENT`] allocations before the call of
+    /// `free` was at least as long as the block; also if the run stops more than [`MOST_STOPS`]
+    /// times.
     fn last_freed(&mut self, functions: Functions, at: u64) -> Result<Option<Freed>, EngineError> {
         let Some(mut run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
@@ -220,8 +226,10 @@ impl Followed {
         self.recent.push_front((value, size));
     }
 
-    /// Returns the block that `free` frees now at the address `block`, if it has the address `at`,
-    /// and the latest of the longer blocks that were allocated shortly before; else `None`.
+    /// Returns the addresses of the block that the program frees now, which begins at `block`, and
+    /// the address of the latest of the last [`RECENT`] allocations that is at least as long as
+    /// this block. `None` if the address `at` is not in the block, or if there is no such
+    /// allocation.
     fn frees_copied(&self, run: &mut Run, block: u64, at: u64) -> Option<(Range<u64>, u64)> {
         if block == 0 || block > at {
             return None;
