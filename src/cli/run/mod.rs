@@ -7,7 +7,7 @@ mod start_up;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,14 +25,12 @@ use super::report::{HtmlArgs, LivePage};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
 use super::ui::campaign::{FullScreen, Heading};
-use super::{
-    Exit, Failure, Output, behaviour, campaign_args, config, explain, show, signals, ui, values,
-};
+use super::{Exit, Failure, Output, campaign_args, config, explain, show, signals, ui, values};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, RecordedSettings,
     Screen, SeedSources, Seeds, Settings, Share, Until, Words, new_campaign,
 };
-use crate::exec::{Channel, Started, Target, TargetRecord, Way, bundled};
+use crate::exec::{Started, Target, TargetRecord, Way, bundled};
 use crate::minimize::usual_language;
 use crate::report::text;
 use crate::store::{Campaign, Kind, KnownGroups, Reader, Store};
@@ -139,16 +137,14 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     target.abandon_when = signals::abandon_at(&stop);
-    let start_up = StartUp::begin(Deadline::fuzzing(args.total_time, args.time));
-    let starting = start_up.within_time(&target);
-    let started = args.target.start(&starting, &stop, output);
-    let is_stopped = || stop.load(Ordering::Relaxed) && !deadline.is_over();
-    let (mut started, way) = start_up.in_time(started, is_stopped())?;
-    let mut target_warnings = target_warnings(&mut started, &target);
+    let time = Deadline::fuzzing(args.total_time, args.time);
+    let start_up = StartUp::begin(time, &stop, &deadline);
+    let (mut started, way) = start_up.start(&args.target, &target, output)?;
+    let mut target_warnings = start_up::target_warnings(&mut started, &target);
     let recorded = args.recorded_settings();
     let warnings = (&mut target_warnings, output);
     let generator = args.settle(&mut started, recorded.as_ref(), warnings);
-    let generator = start_up.in_time(generator, is_stopped())?;
+    let generator = start_up.in_time(generator)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
     let inputs = match args.resume {
@@ -195,19 +191,6 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
 
 /// What a campaign reads: seeds, the sources of the seeds, and words (byte strings) for mutations.
 type ReadInputs = (Seeds, SeedSources, Words);
-
-/// Makes trial runs of the target, and returns warnings if a campaign on it would find little, for
-/// example because it reads no input. Targets at a terminal are not tried.
-fn target_warnings(started: &mut Started, target: &Target) -> Vec<TargetWarning> {
-    // Each run of a target at a terminal takes long, and says nothing of what it reads.
-    if matches!(target.channel, Channel::Terminal(_)) {
-        return Vec::new();
-    }
-    let seen = behaviour::observe(&mut *started.executor, target);
-    let mut target_warnings = seen.target_warnings(target);
-    target_warnings.extend(behaviour::unused_entry(target, started.executor.way()));
-    target_warnings
-}
 
 /// Sets in `settings` the structure (grammar or file format) that most seeds have. Minimizations
 /// parse inputs by it, and mutations do so, too, if `mutate` allows it.

@@ -1,34 +1,53 @@
 //! The time that a call of `run` takes until its campaign begins: choosing the way of execution and
 //! trial runs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::cli::{Exit, Failure};
-use crate::exec::Target;
+use crate::campaign::Deadline;
+use crate::cli::behaviour::{self, TargetWarning};
+use crate::cli::target::TargetArgs;
+use crate::cli::{Exit, Failure, Output};
+use crate::exec::{Channel, Started, Target, Way};
 
 /// Time of the start-up that does not count for the time limit of the fuzzing.
-const FREE: Duration = Duration::from_secs(1);
+const FREE: Duration = Duration::from_millis(500);
 
 /// The start-up of a call, which began when this was made. What it takes beyond [`FREE`] counts for
 /// the time limit of the fuzzing, so that the call ends in time also where the target is slow.
-#[derive(Clone, Copy, Debug)]
 pub struct StartUp {
     began: Instant,
     /// Time limit of the fuzzing; `None` means no limit.
     time: Option<Duration>,
+    stop: Arc<AtomicBool>,
+    deadline: Deadline,
 }
 
 impl StartUp {
-    /// Begins the start-up of a call that fuzzes for `time` (`None`: without limit).
-    pub fn begin(time: Option<Duration>) -> StartUp {
+    /// Begins the start-up of a call that fuzzes for `time` (`None`: without limit), and ends when
+    /// `stop` turns true, by the user or by its `deadline`.
+    pub fn begin(time: Option<Duration>, stop: &Arc<AtomicBool>, deadline: &Deadline) -> StartUp {
         StartUp {
             began: Instant::now(),
             time,
+            stop: Arc::clone(stop),
+            deadline: deadline.clone(),
         }
     }
 
+    /// Starts the target as the options `args` say, and returns it with its way of execution.
+    pub fn start(
+        &self,
+        args: &TargetArgs,
+        target: &Target,
+        output: &Output,
+    ) -> Result<(Started, Way), Failure> {
+        self.in_time(args.start(&self.within_time(target), &self.stop, output))
+    }
+
     /// Returns `target` so that its runs are abandoned when the time is over.
-    pub fn within_time(&self, target: &Target) -> Target {
+    fn within_time(&self, target: &Target) -> Target {
         let time = self.time.map(|time| time.saturating_add(FREE));
         let end = time.and_then(|time| self.began.checked_add(time));
         Target {
@@ -37,10 +56,10 @@ impl StartUp {
         }
     }
 
-    /// Returns `result`; but if the time is over and the user has not stopped the call
-    /// (`is_stopped`), a failure becomes one that says so, because the runs of the start-up were
-    /// abandoned.
-    pub fn in_time<T>(&self, result: Result<T, Failure>, is_stopped: bool) -> Result<T, Failure> {
+    /// Returns `result`; but if the time is over and the user has not stopped the call, a failure
+    /// becomes one that says so, because the runs of the start-up were abandoned.
+    pub fn in_time<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        let is_stopped = self.stop.load(Ordering::Relaxed) && !self.deadline.is_over();
         let left = self.left_after(self.began.elapsed());
         result.map_err(|failure| match left {
             Some(Duration::ZERO) if !is_stopped => {
@@ -64,6 +83,19 @@ impl StartUp {
     }
 }
 
+/// Makes trial runs of the target, and returns warnings if a campaign on it would find little, for
+/// example because it reads no input. Targets at a terminal are not tried.
+pub fn target_warnings(started: &mut Started, target: &Target) -> Vec<TargetWarning> {
+    // Each run of a target at a terminal takes long, and says nothing of what it reads.
+    if matches!(target.channel, Channel::Terminal(_)) {
+        return Vec::new();
+    }
+    let seen = behaviour::observe(&mut *started.executor, target);
+    let mut target_warnings = seen.target_warnings(target);
+    target_warnings.extend(behaviour::unused_entry(target, started.executor.way()));
+    target_warnings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,12 +103,13 @@ mod tests {
     #[test]
     fn a_long_start_up_takes_from_the_time_of_the_fuzzing() {
         let left = |time: Option<u64>, spent_ms| {
-            let start_up = StartUp::begin(time.map(Duration::from_secs));
+            let time = time.map(Duration::from_secs);
+            let start_up = StartUp::begin(time, &Arc::default(), &Deadline::default());
             let left = start_up.left_after(Duration::from_millis(spent_ms));
             left.map(|left| left.as_millis())
         };
-        assert_eq!(left(Some(5), 900), Some(5000));
-        assert_eq!(left(Some(5), 3500), Some(2500));
+        assert_eq!(left(Some(5), 400), Some(5000));
+        assert_eq!(left(Some(5), 3500), Some(2000));
         assert_eq!(left(Some(5), 60_000), Some(0));
         assert_eq!(left(None, 60_000), None);
     }
@@ -84,10 +117,11 @@ mod tests {
     #[test]
     fn a_failure_in_time_is_told_as_it_is() {
         let failed = |time, is_stopped| {
-            let start_up = StartUp::begin(Some(time));
+            let stop = Arc::new(AtomicBool::new(is_stopped));
+            let start_up = StartUp::begin(Some(time), &stop, &Deadline::default());
             let began = start_up.began.checked_sub(Duration::from_secs(2)).unwrap();
             let failure = Failure::new(Exit::Baseline, "target", "it does not run");
-            let told = StartUp { began, ..start_up }.in_time(Err::<(), _>(failure), is_stopped);
+            let told = StartUp { began, ..start_up }.in_time(Err::<(), _>(failure));
             told.unwrap_err().kind().to_owned()
         };
         assert_eq!(failed(Duration::from_secs(3600), false), "target");
