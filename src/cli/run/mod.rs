@@ -125,8 +125,7 @@ pub struct RunArgs {
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
-    // If an option says how to fuzz, the user has forgotten the program: that is an error.
-    if !args.target.is_named() && !args.resume && !args.says_how() {
+    if args.asks_for_list() {
         list_targets(output);
         return Ok(Exit::Done);
     }
@@ -137,8 +136,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     target.abandon_when = signals::abandon_at(&stop);
-    let time = Deadline::fuzzing(args.total_time, args.time);
-    let start_up = StartUp::begin(time, &stop, &deadline);
+    let start_up = StartUp::begin(args.fuzzing_time(), &stop, &deadline);
     let (mut started, way) = start_up.start(&args.target, &target, output)?;
     let mut target_warnings = start_up::target_warnings(&mut started, &target);
     let recorded = args.recorded_settings();
@@ -151,9 +149,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         true => None,
         false => Some(args.read_inputs(&target, max_len, output)?),
     };
-    let (out, resume, seed) = (&args.out, args.resume, args.seed);
-    let request = StoreRequest { out, resume, seed };
-    let (store, campaign) = open_store(&request, &target, way)?;
+    let (store, campaign) = open_store(&args.store_request(), &target, way)?;
     let resumed = args.resume && store.resumed();
     warn_of_another_target(&store, &campaign, output);
     let seed = campaign.seed.unwrap_or_default();
@@ -200,23 +196,6 @@ fn use_structure_of_seeds(settings: &mut Settings, mutate: MutateStructureArg) {
     settings.mutated_structure = mutate.choose(seeds);
 }
 
-/// Fails if an option (such as `--broker`) that needs a coverage-guided campaign is given for a
-/// target without coverage.
-fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), Failure> {
-    match args.only_guided() {
-        Some(name) if generator == Generator::Classic => {
-            let message = format!(
-                "{name} needs a coverage-guided campaign, but run by {way} this target reports no coverage"
-            );
-            Err(Failure::usage(message).hint(
-                "build the target with afl-clang-fast or as a libFuzzer harness; to combine the \
-                 results of several hosts afterwards, use `ddfuzz merge`",
-            ))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn settings(
     args: &RunArgs,
     target: Target,
@@ -231,7 +210,7 @@ fn settings(
         seed_sources: SeedSources::default(),
         words: Words::default(),
         runs: args.runs,
-        time: Deadline::fuzzing(args.total_time, args.time),
+        time: args.fuzzing_time(),
         deadline: Deadline::default(),
         until: args.until.clone(),
         generator,
@@ -298,7 +277,7 @@ impl RunArgs {
         if generator == Generator::Classic {
             GeneratorArg::Classic.or_recorded(recorded)?;
         }
-        needs_coverage(self, generator, started.executor.way())?;
+        start_up::needs_coverage(self, generator, started.executor.way())?;
         Ok(generator)
     }
 
@@ -394,6 +373,23 @@ impl RunArgs {
         if recorded.has_time_limit {
             settings.minimizing.learn_limit = false;
         }
+    }
+
+    /// Returns true if the targets that come with ddfuzz are to be listed: the call names no program,
+    /// and no option says how to fuzz (then the user has forgotten the program).
+    fn asks_for_list(&self) -> bool {
+        !self.target.is_named() && !self.resume && !self.says_how()
+    }
+
+    /// Returns how the output directory of the campaign is to be opened.
+    fn store_request(&self) -> StoreRequest<'_> {
+        let (out, resume, seed) = (&*self.out, self.resume, self.seed);
+        StoreRequest { out, resume, seed }
+    }
+
+    /// Returns the time limit of the fuzzing; `None` if there is none.
+    fn fuzzing_time(&self) -> Option<Duration> {
+        Deadline::fuzzing(self.total_time, self.time)
     }
 
     /// Returns true if an option about the campaign is given, such as a limit, a seed or inputs.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::campaign::Deadline;
+use crate::campaign::{Deadline, Generator};
 use crate::cli::behaviour::{self, TargetWarning};
 use crate::cli::target::TargetArgs;
 use crate::cli::{Exit, Failure, Output};
@@ -94,6 +94,27 @@ pub fn target_warnings(started: &mut Started, target: &Target) -> Vec<TargetWarn
     let mut target_warnings = seen.target_warnings(target);
     target_warnings.extend(behaviour::unused_entry(target, started.executor.way()));
     target_warnings
+}
+
+/// Fails if an option (such as `--broker`) that needs a coverage-guided campaign is given for a
+/// target without coverage.
+pub fn needs_coverage(
+    args: &super::RunArgs,
+    generator: Generator,
+    way: Way,
+) -> Result<(), Failure> {
+    match args.only_guided() {
+        Some(name) if generator == Generator::Classic => {
+            let message = format!(
+                "{name} needs a coverage-guided campaign, but run by {way} this target reports no coverage"
+            );
+            Err(Failure::usage(message).hint(
+                "build the target with afl-clang-fast or as a libFuzzer harness; to combine the \
+                 results of several hosts afterwards, use `ddfuzz merge`",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ pub(super) fn run(
 }
 
 /// Starts the target and fuzzes with the random seed `seed` until the main process ends the worker,
-/// then reports the last counts. `before`: how many earlier processes of this worker have crashed.
+/// then reports the last counts, without the run that was abandoned then. `before`: how many earlier processes of this worker have crashed.
 fn work(
     brief: &WorkerSettings<'_>,
     main_process: &MainProcess,
@@ -204,7 +204,6 @@ fn work(
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
     let mut stages = tuple_list!(calibration, mutation, ddmin);
     let fuzzed = loaded.and_then(|()| fuzz(&mut evaluator, &mut stages));
-    // The run that was abandoned is not counted.
     if !brief.abandon_when.is_met() {
         fuzzed?;
     }
