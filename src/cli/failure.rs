@@ -337,6 +337,9 @@ fn hint_of_not_executable(why: &NotExecuted) -> &'static str {
     }
 }
 
+/// Hint where a bundled target is unknown.
+const LISTED: &str = "`ddfuzz run` without a program lists them";
+
 impl From<ExecError> for Failure {
     fn from(error: ExecError) -> Failure {
         let baseline = |kind, hint| (Exit::Baseline, kind, hint);
@@ -349,10 +352,7 @@ impl From<ExecError> for Failure {
                 baseline("program-not-executable", hint_of_not_executable(why))
             }
             ExecError::Abandoned => (Exit::Interrupted, "interrupted", CONTINUE),
-            ExecError::UnknownBundled { .. } => {
-                let hint = "`ddfuzz run` without a program lists them";
-                (Exit::Usage, "unknown-target", hint)
-            }
+            ExecError::UnknownBundled { .. } => (Exit::Usage, "unknown-target", LISTED),
             ExecError::RootOnly { is_cwd: true, .. } => baseline(
                 "root-only",
                 "give --cwd another directory, which everybody can enter, such as a copy below \

@@ -61,20 +61,18 @@ pub fn report(
         warnings: told.warnings(summary, store)?,
         settings: config::settings().cloned(),
     };
-    let warnings: String = (result.warnings.iter())
-        .map(|warning| format!("warning: {warning}\n"))
-        .collect();
+    let lines = |warning: &String| format!("warning: {warning}\n");
+    let warnings: String = result.warnings.iter().map(lines).collect();
     let table = match views.is_empty() {
         true => String::new(),
         false => groups_table(&views, ui::stdout_width()) + "\n",
     };
     let causes = told.causes(&views, store);
     let text = format!(
-        "{causes}{table}{warnings}{} in {seconds:.1} s ({}/s, executed by {way}){}{}: {}; results in {}",
+        "{causes}{table}{warnings}{} in {seconds:.1} s ({}/s, executed by {way}){}: {}; results in {}",
         size::counted(summary.runs, told.unit),
         ui::rate(result.runs_per_s),
-        of_campaign(summary),
-        ended(summary),
+        of_campaign(summary) + &ended(summary),
         found(&counts, summary.new_groups, summary.unstored) + &unnamed(summary.unnamed),
         store.reader().root().display(),
     );
