@@ -1,6 +1,6 @@
-//! Finds a heap block that the program frees after it has copied its content to a new block that is at least as
-//! long, although the old one is still read: as through a reference to an element of a vector that has
-//! grown since.
+//! Finds a heap block that the program frees after it has copied its content to a new block that is
+//! at least as long, although the old one is still read: as through a reference to an element of a
+//! vector that has grown since.
 
 use std::collections::VecDeque;
 use std::ops::Range;
