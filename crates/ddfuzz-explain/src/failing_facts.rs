@@ -263,7 +263,7 @@ fn add_crash_facts(
     }
     let averts = |it: &Ending| ends_well(it, criterion, ending);
     add_unset(result, engine, &history, (limit, &averts))?;
-    let found = engine.switched(&failing.points, &history, limit, &averts);
+    let found = engine.switched(&failing.points, &history, limit, averts);
     let found = if_supported(found.map(Some))?.unwrap_or_default();
     let record = |it: &Switched| SwitchedRecord {
         condition: frame_record(engine, it.at),
