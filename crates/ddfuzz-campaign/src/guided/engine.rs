@@ -43,12 +43,12 @@ const RECORD_FILE: &str = "ddfuzz.json";
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Time that workers have to start.
+/// Longest time that the main process waits, at the start, for workers that have not connected.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time that workers have to end after fuzzing. They abandon their runs.
+/// Longest time that workers may take to end after fuzzing; then LibAFL's launcher kills them.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Least time, after the time for fuzzing is over, in which suspected hangs are examined; and the
-/// time for fuzzing divided by the time for that.
+/// Time for examining suspected hangs after fuzzing, if fuzzing has a time limit: the time limit
+/// divided by the second value, but at least the first value.
 const NAMING: (Duration, u32) = (Duration::from_secs(1), 5);
 /// A worker is granted the remaining runs of the campaign, divided by this number and by the number
 /// of workers, so that all workers end at about the same time.
@@ -92,8 +92,8 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) until: Option<Until>,
     /// Detects that the target's program was rebuilt.
     pub(super) watch: ProgramWatch,
-    /// Whether the workers have to abandon their runs, because fuzzing has ended; the worker
-    /// processes share this flag.
+    /// Flag in memory that the main process shares with the worker processes: true once fuzzing has
+    /// ended. The workers then abandon their runs.
     over: &'static AtomicBool,
     /// Whether the program was rebuilt, so that all worker processes must be started again.
     pub(super) rebuilt: bool,
@@ -210,8 +210,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Returns when the workers that are started next abandon their runs: when fuzzing has ended,
-    /// or its time is over.
+    /// Returns when workers started next abandon their runs: at the target's own conditions, when
+    /// fuzzing has ended (the flag `over`, which this call updates), or at its time limit.
     pub(super) fn begin_fuzzing(&self) -> AbandonWhen {
         self.over.store(self.is_over(), Ordering::Relaxed);
         let over = self.over;
@@ -543,10 +543,10 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of the
-    /// suspected hangs without a signature, until none remains or the user stops; where fuzzing has a
-    /// time limit, for a fifth of that time at most ([`NAMING`]). Then counts all others in their
-    /// groups, and stores those without a known group as flaky crashes.
+    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of those
+    /// without a signature, until none is left or the user stops; if fuzzing has a time limit, for
+    /// a fifth of that time at most, but for up to 1 s in any case ([`NAMING`]). Then counts the
+    /// remaining hangs in their groups, and stores those without a known group as flaky crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         let (fuzzed, began) = (self.fuzzed_by_all(), Instant::now());
         let time = self.settings.time.map(|time| NAMING.0.max(time / NAMING.1));

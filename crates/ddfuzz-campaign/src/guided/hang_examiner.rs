@@ -67,7 +67,8 @@ pub(super) struct ExaminedHang {
 pub(super) struct HangExaminer {
     target: Target,
     way: Way,
-    /// Whether the examinations have ended, so that the one under way is abandoned.
+    /// Flag that ends the examinations: when the flag is true, runs of the current examination are
+    /// abandoned.
     is_left: Arc<AtomicBool>,
     waiting: VecDeque<SuspectedHang>,
     /// The group of the hang with each known signature (hash of the looping code); `None` while a
@@ -223,9 +224,9 @@ impl HangExaminer {
         None
     }
 
-    /// Ends the examinations: abandons the one under way, and removes and returns the suspected hangs
-    /// that were not examined, each with its group if that is known. Several hangs at one site in the program (place at which runs hang) whose group is
-    /// unknown are returned only once.
+    /// Ends the examinations: abandons the current one, and removes and returns the suspected hangs
+    /// that have no verdict, each with its group if the group is known. Of several hangs at one
+    /// site (place in the program) whose group is unknown, returns only one.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         self.is_left.store(true, Ordering::Relaxed);
         let busy = self.busy.take().map(|(suspect, _)| suspect);
