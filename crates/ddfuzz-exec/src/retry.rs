@@ -69,7 +69,8 @@ pub(crate) enum Failure {
 /// after it as one request takes, and returns the server's answer. If that fails, tries again with
 /// the first input alone, each time with a new fork server, until [`MOST_RUNS`] requests or
 /// [`MOST_STARTS`] starts of a server have failed; then returns the result of [`give_up`]. Fails
-/// without a further try if the run is abandoned, or if the failure is a lasting one.
+/// without a further try if the run is abandoned, or if no further try can help
+/// ([`Retriable::lasting`]).
 pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();

@@ -201,8 +201,8 @@ pub(super) async fn every_run(work: &mut CurrentBest) {
 
 /// Minimum size, in bytes, of the runs of equal bytes that [`stretches`] deletes.
 const LONG_RUN: usize = 8;
-/// Maximum number of runs of equal bytes, the longest of a result, for which [`stretches`] tests
-/// deletions of one run. The deletion of all long runs together has no such limit.
+/// Maximum number of runs of equal bytes, the longest of a result, around which [`stretches`] tests
+/// deletions, one run at a time. The deletion of all long runs together has no such limit.
 const MOST_RUNS: usize = 4;
 /// Number of tests that the search must have made for each test of [`stretches`]: first for each
 /// deletion around runs of equal bytes, second for each deletion of all but one end of the result.
@@ -210,11 +210,12 @@ const TESTS_PER_STRETCH: (usize, usize) = (32, 128);
 
 /// Tests deletions of long stretches of a result, one after the other, until one gives FAIL. Each
 /// single byte of the result is needed, but perhaps only because a shorter deletion moves the bytes
-/// behind it to offsets at which they do not fail. The deletions are, in this order: all long runs
-/// of equal bytes together; each such run; each such run with everything in front of it, or behind
-/// it ([`around_runs`]); all but a few bytes at one end ([`at_ends`]). Returns true if the text has
-/// changed; single bytes must then be tried again. Makes few tests, compared with the search before
-/// ([`TESTS_PER_STRETCH`]), and none in a result of at most [`SHORT`] bytes.
+/// behind it to offsets at which they no longer cause the failure. The deletions are, in this
+/// order: all long runs of equal bytes together; each such run; each such run with everything in
+/// front of it, or behind it ([`around_runs`]); all but a few bytes at one end ([`at_ends`]).
+/// Returns true if the text has changed; single bytes must then be tried again. Makes few tests,
+/// compared with the search before ([`TESTS_PER_STRETCH`]), and none in a result of at most
+/// [`SHORT`] bytes.
 pub(super) async fn stretches(work: &mut CurrentBest) -> bool {
     let asked = work.asked();
     let text = work.text();

@@ -264,8 +264,8 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     all.into_iter().chain(end).chain(trailed).collect()
 }
 
-/// The checksums of ranges of one text, each of which is computed only once. No more are computed
-/// when the limit for one text ([`MOST_SUMMED`]) is reached.
+/// The checksums of ranges of one text, each of which is computed only once. None is computed that
+/// would exceed the limit for one text ([`MOST_SUMMED`]).
 struct Sums<'a> {
     text: &'a [u8],
     known: HashMap<(Checksum, Range<usize>), u64>,

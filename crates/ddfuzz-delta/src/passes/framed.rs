@@ -163,8 +163,8 @@ pub(super) async fn framed_text(work: &mut CurrentBest, inner: fn(&[u8]) -> Stru
 }
 
 /// Tests whether the text in a frame can be edited: deletes one byte in the middle of a word or of
-/// white space, so that brackets stay matched, or, if the file then does not fail, the last or the
-/// first byte of the text. Returns whether one of these files fails.
+/// blanks, so that brackets stay matched, or, if the file then does not fail, the last or the first
+/// byte of the text. Returns whether one of these files fails.
 async fn confirm(work: &mut CurrentBest) -> bool {
     let text = work.text();
     let kind = |byte: u8| match byte {
