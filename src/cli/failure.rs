@@ -287,9 +287,9 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
     }
 }
 
-/// Returns a hint for a program that cannot be executed for the reason `why`.
-/// Returns the hint for an operation on `path` that the system has refused this user. `seen` looks at a
-/// path: it fails where there is nothing, or where a directory around the path may not be entered.
+/// Returns the hint for an operation on `path` that the system does not allow this user. `seen`
+/// looks at a path (`lstat`); it fails if nothing is there, or if this user may not enter one of
+/// the directories above.
 fn hint_where_refused(path: &Path, seen: &dyn Fn(&Path) -> io::Result<()>) -> String {
     let is_closed = |path: &Path| {
         let error = seen(path).err();
@@ -321,6 +321,7 @@ fn hint_where_refused(path: &Path, seen: &dyn Fn(&Path) -> io::Result<()>) -> St
     )
 }
 
+/// Returns the hint for a program that cannot be executed for the reason `why`.
 fn hint_of_not_executable(why: &NotExecuted) -> &'static str {
     match why {
         NotExecuted::Library(_) => {
@@ -336,6 +337,9 @@ fn hint_of_not_executable(why: &NotExecuted) -> &'static str {
     }
 }
 
+/// Hint where a bundled target is unknown.
+const LISTED: &str = "`ddfuzz run` without a program lists them";
+
 impl From<ExecError> for Failure {
     fn from(error: ExecError) -> Failure {
         let baseline = |kind, hint| (Exit::Baseline, kind, hint);
@@ -348,10 +352,7 @@ impl From<ExecError> for Failure {
                 baseline("program-not-executable", hint_of_not_executable(why))
             }
             ExecError::Abandoned => (Exit::Interrupted, "interrupted", CONTINUE),
-            ExecError::UnknownBundled { .. } => {
-                let hint = "`ddfuzz run` without a program lists them";
-                (Exit::Usage, "unknown-target", hint)
-            }
+            ExecError::UnknownBundled { .. } => (Exit::Usage, "unknown-target", LISTED),
             ExecError::RootOnly { is_cwd: true, .. } => baseline(
                 "root-only",
                 "give --cwd another directory, which everybody can enter, such as a copy below \

@@ -117,7 +117,8 @@ pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadl
     deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
 }
 
-/// Returns the condition that runs of a target are abandoned when `stop` turns true.
+/// Returns the condition that abandons runs of a target (kills them at once) as soon as `stop` is
+/// true.
 pub fn abandon_at(stop: &Arc<AtomicBool>) -> AbandonWhen {
     let stop = Arc::clone(stop);
     AbandonWhen::default().or(move || stop.load(Ordering::Relaxed))

@@ -19,6 +19,7 @@ fn value(result: &impl Serialize) -> Value {
 fn a_run_has_exactly_the_keys_of_the_contract() {
     let result = RunResult {
         runs: 10,
+        runs_of_campaign: Some(300),
         runs_per_s: 5.0,
         seconds: 2.0,
         groups: vec![RunGroup::from(&view())],
@@ -27,6 +28,7 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
         ooms: 3,
         flaky: 4,
         unnamed_hangs: 0,
+        unstored: 0,
         exec: Way::Inject,
         resumed: false,
         ended_by: EndedBy::Until,
@@ -35,7 +37,7 @@ fn a_run_has_exactly_the_keys_of_the_contract() {
         settings: None,
     };
     let expected = json!({
-           "runs": 10, "runs_per_s": 5.0, "seconds": 2.0,
+           "runs": 10, "runs_of_campaign": 300, "runs_per_s": 5.0, "seconds": 2.0,
            "groups": [{
                "major": view().major.short(), "minor": view().minor.short(), "class": "segv",
                "runs_seen": 1234, "size_before": 40, "size_after": 6, "claim": "1-minimal",

@@ -163,10 +163,7 @@ impl Minimizing {
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
         match own {
             Some((target, way)) => Minimizing {
-                target: Target {
-                    abandon_when: self.target.abandon_when.clone(),
-                    ..target
-                },
+                target: target.abandoned_as(&self.target),
                 way,
                 ..self.clone()
             },

@@ -281,6 +281,14 @@ impl ExecError {
         |source| ExecError::System { what, source }
     }
 
+    /// Returns `otherwise`; but the error if it says that the run was abandoned.
+    pub(crate) fn unless_abandoned<T>(self, otherwise: T) -> Result<T, ExecError> {
+        match self {
+            ExecError::Abandoned => Err(self),
+            _ => Ok(otherwise),
+        }
+    }
+
     /// Makes an [`ExecError::WayUnfit`]: the method of execution `way` does not work for the
     /// program at `path`.
     pub(crate) fn unfit(way: Way, path: &Path, why: impl Into<String>) -> ExecError {

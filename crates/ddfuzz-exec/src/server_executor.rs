@@ -517,13 +517,9 @@ impl ServerExecutor {
         let file = sharing.file();
         self.launch.code = Some(file.map_err(|source| self.launch.sharing_error(source))?);
         self.server = None;
-        match self.server() {
-            Ok(_) => {}
-            Err(ExecError::Abandoned) => return Err(ExecError::Abandoned),
-            Err(_) => {
-                *blocks = None;
-                return Ok(false);
-            }
+        if let Err(error) = self.server() {
+            *blocks = None;
+            return error.unless_abandoned(false);
         }
         let started = sharing.after_first_start();
         match started.map_err(|source| self.launch.sharing_error(source))? {

@@ -68,6 +68,13 @@ impl Target {
         }
     }
 
+    /// Returns this target with the conditions of `other` under which its runs are abandoned.
+    #[must_use]
+    pub fn abandoned_as(mut self, other: &Target) -> Target {
+        self.abandon_when = other.abandon_when.clone();
+        self
+    }
+
     /// Whether the input is in a file that the arguments name by `@@`; false if it is on stdin or
     /// typed at a terminal.
     pub fn takes_file(&self) -> bool {

@@ -461,10 +461,11 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Makes the run `side` twice more, and returns the least CPU time and wall time of these two
-    /// runs. Refuses the explanation if one of them does not end as `first` does; if the failure is
-    /// a crash (`is_crash`), the output may differ, such as by a time or by a freed block's content,
-    /// which is then noted in `first`.
+    /// Makes the run `side`, which has ended as `first` says, twice more. Returns the shorter CPU
+    /// time and the shorter wall time of the two new runs. Refuses the explanation if a new run
+    /// ends differently or, unless the failure is a crash (`is_crash`), writes another output.
+    /// After a crash, the output may differ, as by the time of day or by the content of a freed
+    /// block; then sets `varies` of `first`.
     fn replays(
         &mut self,
         engine: &mut Engine,

@@ -32,8 +32,9 @@ fn overrun(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Returns the names of what the access `found` reaches outside of its variable: other variables,
-/// and the return address of a function; empty if there are none.
+/// Returns, as a text, what the access `found` reaches outside of its variable: the names of other
+/// variables and, if a return address is among the bytes, `the return address of` its function. The
+/// text is empty if there is none of these.
 fn reached(found: &OverrunRecord) -> String {
     let variables = found.into.join(", ");
     let address = (found.return_of.as_deref())

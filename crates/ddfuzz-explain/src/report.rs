@@ -53,13 +53,14 @@ pub struct Explanation {
     /// A call of `free` without which the failing run does not fail, and up to three of the calls
     /// that led to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
-    /// A call of `realloc` without whose move of a block the failing run does not fail, and up to three of
-    /// the calls that led to it, innermost first; empty where none is known. If `is_copied` is true,
-    /// the call is one of `free`, for a block whose content was copied to a longer one before.
+    /// A call of `realloc`, and up to three of the calls that led to it, innermost first. The
+    /// failing run does not fail if the call leaves its block at the old address. Empty if no such
+    /// call is known. If `is_copied` is true, the call is one of `free` instead, for a block whose
+    /// content was copied to a new block before.
     pub moved_early: Vec<FrameRecord>,
-    /// Whether `moved_early` is a call of `free` for a block whose content was copied to a longer
-    /// one before, as when a vector of C++ grows. The failing run does not fail if the old block is
-    /// not freed and has the content of the new one.
+    /// Whether the call in `moved_early` is one of `free`, for a block whose content was copied to
+    /// a new block before, as when a vector of C++ grows. The failing run does not fail if the old
+    /// block is not freed and is given the content of the new one.
     pub is_copied: bool,
     /// Number of successive calls of `free` or `realloc`, among them the one in `freed_early` or
     /// `moved_early`, without which together the failing run does not fail; 1 if leaving out that

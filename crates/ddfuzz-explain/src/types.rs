@@ -147,7 +147,7 @@ impl Types {
         &self.all[id.0 as usize]
     }
 
-    /// Returns all types, in the order of their indices.
+    /// Returns all types, in the order of their numbers ([`TypeId`]).
     pub fn iter(&self) -> impl Iterator<Item = &Type> {
         self.all.iter()
     }

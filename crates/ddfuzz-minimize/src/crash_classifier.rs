@@ -6,16 +6,18 @@ use std::time::Duration;
 
 /// Classifies a crashing input: runs it again under a tracer and computes the keys of its crash.
 pub trait CrashClassifier: Send {
-    /// Runs `input` under a tracer and computes only the class and keys of its crash, as fast as
-    /// possible; returns how the run ended if it did not crash.
+    /// Runs `input` once under a tracer. Returns the class and keys of its crash, without the other
+    /// facts of a crash record, which take longer to find. If the run does not crash, returns how
+    /// it ended.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
-    /// Runs `input` under a tracer, within the limits `time`. Returns the class and keys of its
-    /// crash, as [`key`](CrashClassifier::key) does, and the CPU time of the run. `None`, without a
-    /// run, if traced runs of the target take much longer than ordinary ones.
+    /// Runs `input` under a tracer, within the time limit `time`. Returns the same as
+    /// [`key`](CrashClassifier::key), together with the CPU time of the run. `None`, without a run,
+    /// if a traced run of the target takes much longer than an untraced one; always `None` by
+    /// default.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
@@ -27,9 +29,9 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
-    /// Runs `input` without a tracer, several times, after it has crashed but did not crash under a
-    /// tracer. Returns the class and keys of its crash; `None` if one of these runs does not crash.
-    /// By default, makes no run and returns `None`.
+    /// Runs `input`, which has crashed in an ordinary run but in none under a tracer, several times
+    /// without a tracer. Returns the class and keys of its crash; `None` if one of these runs does
+    /// not crash, or if none is made. By default, makes no run.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -37,15 +39,16 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
-    /// Returns true if a run may have crashed although the way in which it `ended` does not show
-    /// it; a traced run ([`key`](CrashClassifier::key)) and its output then decide. `crash_exit` is
-    /// an exit status that counts as a crash.
+    /// Returns true if a run that ended as `ended` has crashed or may have crashed, as after the
+    /// exit status of a Rust panic. [`key`](CrashClassifier::key) then decides, by a traced run and
+    /// the messages that this run prints. `crash_exit` is the exit status that counts as a crash;
+    /// `None` if no exit status does.
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }
 
-    /// Runs `input` under a tracer, and returns the whole record of its crash; `None` if the crash
-    /// did not occur again.
+    /// Runs `input` under a tracer, and returns the complete record of its crash; `None` if `input`
+    /// does not crash in these runs.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.

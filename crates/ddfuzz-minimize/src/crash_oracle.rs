@@ -203,8 +203,10 @@ impl CrashOracle {
     }
 
     /// Runs the first of `candidates`, and as many of the next ones as the executor of the search
-    /// takes at once, each in a fresh process and with the time limit of such runs. Returns the
-    /// runs; `None`, without a run, if this executor makes no runs in fresh processes.
+    /// takes in one request, up to the first run that does not end normally. Each run has a fresh
+    /// process and the time limit of runs in fresh processes. Returns the runs in the order of
+    /// `candidates`; `None`, without a run, if the executor of the search cannot run inputs in
+    /// fresh processes.
     fn run_fresh_some(&mut self, candidates: &[&[u8]]) -> Result<Option<Vec<Run>>, ExecError> {
         let learned = self.learned.map(|it| (it, it.times(PROOF_TIME_FACTOR)));
         let limits = self.limits.map(|limits| learned.unwrap_or(limits));
@@ -305,8 +307,9 @@ impl CrashOracle {
         Ok(Some((answer, run)))
     }
 
-    /// Completes the answer to a test of the search, which took `run` and the wall time `cost`, and
-    /// notes whether the next test begins a process.
+    /// Returns `answer`, the answer to a test of the search, with the fields that follow from the
+    /// test's run: `run` is the result of this run, and `cost` is the wall time of the test. Also
+    /// sets `begins_anew`: if the run has crashed, the next test begins a new process.
     fn answered(&mut self, answer: Answer, run: Run, cost: Duration) -> Answer {
         // The classifier runs the input in its own process, independently of this one.
         let named = answer.minor.is_some() || answer.slip.is_some();
@@ -480,8 +483,9 @@ impl Oracle for CrashOracle {
         Ok(self.answered(answer, run, begin.elapsed()))
     }
 
-    /// Runs several candidates by one request to the executor, as long as they pass. The first one
-    /// runs alone, as [`ask`](Oracle::ask) runs it, if it begins a process.
+    /// Tests `candidates` in their order by one request to the executor, up to the first one that
+    /// does not pass. Tests only the first one, as [`ask`](Oracle::ask) does, if its run begins a
+    /// new process (`begins_anew`).
     fn ask_several(&mut self, candidates: &[(&[u8], Kind)]) -> Result<Vec<Answer>, OracleError> {
         if self.begins_anew || candidates.len() < 2 {
             let first = candidates.first();
@@ -506,9 +510,11 @@ impl Oracle for CrashOracle {
         Ok(answers)
     }
 
-    /// Runs several candidates by one request to the executor, each in a process of its own, as
-    /// long as they pass. A candidate runs alone, as [`ask_fresh`](Oracle::ask_fresh) runs it, if
-    /// it most likely crashes, or if another executor makes runs in fresh processes.
+    /// Tests `candidates` in their order by one request to the executor of the search, each in a
+    /// process of its own, up to the first run that crashes or does not end normally. Tests only
+    /// the first candidate, as [`ask_fresh`](Oracle::ask_fresh) does, if the last run in a fresh
+    /// process has crashed (the next one then most likely crashes, too), or if the executor of the
+    /// search cannot run inputs in fresh processes.
     fn ask_fresh_several(
         &mut self,
         candidates: &[(&[u8], Kind)],
@@ -650,9 +656,9 @@ pub(super) enum LazyObserver {
 }
 
 impl LazyObserver {
-    /// Runs `input` with the observer and returns what the run shows: how many bytes of the input
-    /// it has read, and the operands of its comparisons. Both are empty if runs cannot be observed.
-    /// Fails only when the run is abandoned.
+    /// Runs `input` with the observer. Returns the number of bytes of `input` that the run has
+    /// read, and the operands of the comparisons that it has made. If runs cannot be observed,
+    /// returns hints without a number and without comparisons. Fails only if the run is abandoned.
     pub(super) fn hints(&mut self, input: &[u8]) -> Result<Hints, ExecError> {
         if let LazyObserver::Unstarted(start) = self {
             *self = match start() {

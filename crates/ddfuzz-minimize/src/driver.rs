@@ -172,11 +172,7 @@ impl Lines for Driver<'_, '_> {
                 continue;
             }
             let left = self.options.left(executed);
-            let answered = match self.answerer.answer(&self.progress, left) {
-                Err(OracleError::Exec(ExecError::Abandoned)) => return Err(self.interrupted()),
-                answered => answered?,
-            };
-            let Some((mut answer, hints)) = answered else {
+            let Some((mut answer, hints)) = self.answer(left)? else {
                 return Ok(None);
             };
             self.progress.judge_minor_key(&mut answer);
@@ -302,6 +298,15 @@ impl Driver<'_, '_> {
     fn known_test(&mut self, known: Option<(Outcome, Source)>) -> Option<Line> {
         let (outcome, source) = known?;
         self.test_line(source, Answer::of(outcome), &Hints::default())
+    }
+
+    /// Has the run made that is due, and returns its answer; `left`: how many tests the budget
+    /// admits. If the run is abandoned, the minimization is interrupted before it.
+    fn answer(&mut self, left: Option<u64>) -> Result<Option<(Answer, Hints)>, MinimizeError> {
+        match self.answerer.answer(&self.progress, left) {
+            Err(OracleError::Exec(ExecError::Abandoned)) => Err(self.interrupted()),
+            answered => Ok(answered?),
+        }
     }
 
     /// Checks whether the caller's budget of tests or of time is used up.

@@ -18,8 +18,8 @@ pub enum Warning {
     EmptyInputFails,
     /// Every tested input fails: the target crashes before it reads its input, or does not read it.
     AnyInputFails,
-    /// The empty input fails, too, and so is the result: each run ends at the limit on memory, which
-    /// the target may need for any input.
+    /// The empty input fails, too, so it is the result. Its run exceeds the limit on memory, as
+    /// that of the original input does; the target may need more memory than this for any input.
     MemoryLimit {
         /// Limit on the memory of a run, in bytes.
         limit: u64,
@@ -51,12 +51,12 @@ pub enum Warning {
     Unconfirmed {
         /// How often the result failed in the confirmations that were made, and their number.
         rate: Rate,
-        /// Number of tests without one byte of the result that were still to be repeated, because the
-        /// claim rests on them.
+        /// Number of runs that were still to be made at the end of the budget to repeat tests: the
+        /// tests of the result without one of its bytes, on which the claim rests.
         unrepeated: u64,
     },
-    /// The result is binary data of an unknown format and too large for a search for its records or
-    /// its numbers; the claim still holds.
+    /// The result is binary data of an unknown format, and too large to be searched for its records
+    /// and for numbers that a run shows to be wrong. What is claimed of the result still holds.
     Unstructured {
         /// Size of the result, in bytes.
         size: u64,
@@ -121,7 +121,9 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// Says which parts of a result of `size` bytes were not searched for, because it is large.
+/// Returns a warning which says what the search has left out because the result, of `size` bytes,
+/// is too large: the search for records and, in a still larger result, the search for a length and
+/// a checksum of the whole.
 fn unsearched_records(size: u64) -> String {
     let (records, frame) = (Full::LARGEST_RECORDS >> 10, Full::LARGEST_FRAME >> 20);
     let of_whole = match size > Full::LARGEST_FRAME as u64 {
@@ -136,8 +138,9 @@ fn unsearched_records(size: u64) -> String {
     )
 }
 
-/// Says which runs after the search were left out when the time budget ended: `rate` is how often the
-/// result failed, `unrepeated` how many tests without one byte were not repeated.
+/// Returns a warning which says that the budget of time ended before all confirming runs were made.
+/// `rate` is how often the result has failed in its confirmations, and `unrepeated` is the number
+/// of tests of the result without one byte that were not repeated.
 fn missing_confirmations(rate: Rate, unrepeated: u64) -> String {
     if unrepeated > 0 {
         return format!(

@@ -171,7 +171,8 @@ pub(super) struct Progress<'a> {
     rewrites: bool,
     /// Whether the input is binary data of an unknown format.
     is_binary: bool,
-    /// Limit on the memory of a run, in bytes, if the crash that is kept is a run that exceeds it.
+    /// Limit on the memory of a run, in bytes, if the failure that is minimized is that a run
+    /// exceeds this limit; `None` for other failures.
     memory_limit: Option<u64>,
     /// The end line that was returned last, to be written; `None` before it is due.
     written_end: Option<EndLine>,
@@ -544,7 +545,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Returns the warnings about the result, of which `claim` is claimed.
+    /// Returns the warnings about the result; `claim` is what is claimed of the result.
     fn warnings(&self, claim: Claim) -> Vec<Warning> {
         let size = self.result().len() as u64;
         let untried = match self.rewrites && claim != Claim::BestSoFar {
@@ -600,7 +601,7 @@ impl<'a> Progress<'a> {
         holding.map(|(_, warning)| warning).collect()
     }
 
-    /// Returns the result of the minimization; `None` before the end line.
+    /// Returns the result of the minimization; `None` if the minimization has not ended yet.
     pub fn minimized(&self) -> Option<Minimized> {
         let end = self.end()?;
         Some(Minimized {

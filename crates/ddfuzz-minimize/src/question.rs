@@ -51,7 +51,8 @@ impl Manner {
         Ok((answer?, Hints::default()))
     }
 
-    /// Returns how the text was made, which decides which keys its crash must have.
+    /// Returns how the text was made: by deleting only, or by rewriting bytes, too. This decides
+    /// which keys its crash must have. The text of a check counts as made by deleting.
     pub fn kind(self) -> Kind {
         match self {
             Manner::Check(_) => Kind::Deleting,

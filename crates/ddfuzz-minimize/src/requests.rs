@@ -10,44 +10,50 @@ use crate::progress::{Continuation, Progress};
 use crate::question::{Answerer, Manner, ObservedAnswer, Question};
 use crate::{Answer, Kind, Oracle, OracleError, Slip};
 
-/// Wall time that the runs of one request should not exceed: after a longer request, the next one
-/// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
-/// again, which costs CPU time.
+/// Wall time that a request should take at most: if a request takes longer, the next one of its
+/// kind has fewer runs. While a request takes longer than 10 ms, the limits of its processes are
+/// checked repeatedly, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Number of texts in the first request with more than one text. The next request has twice as many
-/// as the request before it, up to [`MOST`]; half as many if that request took too long.
+/// Largest number of runs in the first request of the proof of minimality or of the confirmation
+/// after the proof. Later requests have more or fewer (`several` in [`Requests`]).
 const FIRST: usize = 8;
-/// Largest number of runs in one request.
+/// Largest number of runs in one request of the proof of minimality or of the confirmation after
+/// the proof.
 const MOST: usize = 128;
 
 /// Largest number of tests of the search in one request. The number is small because a test that
 /// does not pass makes the predicted tests after it useless.
 const MOST_OF_SEARCH: usize = 32;
 
-/// CPU time that a test of the search saves, about, if it shares a request with others.
+/// CPU time that is saved, approximately, if a test of the search shares its request with others.
 const SAVED: Duration = Duration::from_micros(20);
 
-/// Makes the requests to one oracle. If the oracle takes several texts in one request, the
-/// predicted next questions (texts to run) are sent together with the present one: those of the
-/// proof of minimality and of the confirmation, and those of the search as long as tests pass. The
-/// answers are used in the order of the questions.
+/// Makes the requests to one oracle. If the oracle takes several texts in one request, a request
+/// has the text that is due and the texts that are predicted to be due next: of the proof of
+/// minimality and of the confirmation after it, or of the search while its tests pass. The answers
+/// to predicted texts are kept until the minimization asks for them.
 pub(super) struct Requests {
-    /// The predicted next questions (texts to run), with the answers that were made ahead.
+    /// The next predicted questions, whose texts were run already, with their answers.
     ahead: VecDeque<(Question, Answer)>,
-    /// The predicted questions after those, with their texts, which were not run yet.
+    /// The predicted questions after those in `ahead`, with their texts; these texts were not run
+    /// yet.
     expected: VecDeque<(Question, Vec<u8>)>,
-    /// The prediction of the questions after all of these. It is used as long as all answers are
-    /// as predicted, since a prediction of the search begins with a costly clone.
+    /// The state from which the questions after those in `expected` are predicted; `None` if there
+    /// is no prediction. The state is kept as long as all answers are as predicted, because a new
+    /// prediction of the search takes a clone of the search, which takes long.
     continuation: Option<Continuation>,
-    /// How long the last such clone took; zero before the first one.
+    /// Wall time of the last clone of the search that was made for a prediction; zero if none was
+    /// made yet.
     clone_took: Duration,
-    /// Number of tests of the search that have passed since one did not.
+    /// Number of tests of the search that have passed in succession, up to the last one.
     passed: u32,
     /// Largest number of runs in the next request of the proof of minimality or of the confirmation
-    /// after the proof. The number doubles with each such request, up to [`MOST`]; after one that
-    /// has taken longer than [`LONGEST`], it is half the number of runs in that request.
+    /// after the proof. It is [`FIRST`] at first, and is doubled by each such request, up to
+    /// [`MOST`]. A request that takes longer than [`LONGEST`] sets it to half the number of runs in
+    /// that request.
     several: usize,
-    /// Largest number of tests in the next request of the search; it grows while tests pass.
+    /// Largest number of tests in the next request of the search; it is doubled while all tests
+    /// pass ([`adapt_search`](Requests::adapt_search)).
     of_search: usize,
     /// Number of requests to the oracle so far.
     made: u64,
@@ -75,9 +81,10 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// Runs the text that `progress` asks for now by `oracle`, or takes the answer that an earlier
-    /// request has made. Returns the answer, and the hints of an observed run; `None` if no text is
-    /// due. `left` is the greatest number of tests in a request; `None` means no limit.
+    /// Answers the question that `progress` asks now: takes the answer that an earlier request has
+    /// given ahead, or makes a request to `oracle`. Returns the answer and the hints, which are
+    /// empty unless the run was observed; `None` if no text is due. `left` is the maximum number of
+    /// tests in a request; `None` means no limit.
     pub fn answer(
         &mut self,
         oracle: &mut dyn Oracle,
@@ -129,8 +136,8 @@ impl Requests {
         Ok(Some((answer, hints)))
     }
 
-    /// Counts a test of the search among those that have passed in succession, and returns whether
-    /// it has passed.
+    /// Updates `passed` by `answer`, the answer to a test of the search. Returns whether the test
+    /// has passed.
     fn note(&mut self, answer: &Answer) -> bool {
         let passed = answer.outcome == Outcome::Pass;
         self.passed = match passed {
@@ -140,10 +147,12 @@ impl Requests {
         passed
     }
 
-    /// Predicts the questions that begin with `question`, the one that `progress` asks now, up to
-    /// `most`, and all of the same kind: tests of the search, or runs in fresh processes. Returns
-    /// false if there is no prediction. A new one of the search begins only when as many tests have
-    /// passed in succession as would have saved the time of its clone: more will most likely pass.
+    /// Predicts up to `most` questions, beginning with `question`, which `progress` asks now. All
+    /// of them are tests of the search, or all are runs in fresh processes. Returns true if there
+    /// is a prediction that begins with `question`. The present prediction is continued if it
+    /// begins with `question`; else a new one is begun. A new prediction of the search clones the
+    /// search, so it is begun only if many tests have passed in succession: as many as would have
+    /// saved the time of the last clone ([`SAVED`] each).
     fn expect(&mut self, question: Question, progress: &Progress<'_>, most: usize) -> bool {
         let of_search = question.manner.is_of_search();
         self.predict(progress, most, of_search);
@@ -163,8 +172,9 @@ impl Requests {
         self.is_expected(question)
     }
 
-    /// Goes on with the prediction, if there is one, until `most` questions are expected. It ends
-    /// at a question of another kind.
+    /// Continues the present prediction, if there is one, until `expected` has `most` questions.
+    /// The prediction ends before the first question of another kind: `of_search` says whether
+    /// tests of the search or runs in fresh processes are wanted.
     fn predict(&mut self, progress: &Progress<'_>, most: usize, of_search: bool) {
         let mut text = Vec::new();
         while self.expected.len() < most
@@ -191,9 +201,10 @@ impl Requests {
         }
     }
 
-    /// Runs the first predicted texts, up to `most`, in one request. Keeps the answers for later
-    /// questions. `of_search` is true if the texts are tests of the search, and false if they are
-    /// runs of the proof of minimality or of the confirmation after the proof.
+    /// Runs the first texts of `expected`, at most `most`, in one request, and moves their
+    /// questions with the answers to `ahead`. `of_search` is true if the texts are tests of the
+    /// search, and false if they are runs of the proof of minimality or of the confirmation after
+    /// the proof. Also sets how many texts the next request may have.
     fn run_ahead(
         &mut self,
         oracle: &mut dyn Oracle,
@@ -222,10 +233,11 @@ impl Requests {
         Ok(())
     }
 
-    /// Sets the number of tests in the next request of the search. If all `asked` tests of the last
-    /// request have passed, the number is twice `asked`, at most [`MOST_OF_SEARCH`]. If the last
-    /// test did not pass, it is the number of tests that were run in the last request, which are
-    /// those in `answers`. If the oracle took fewer texts than asked, it is `asked` again.
+    /// Sets the maximum number of tests in the next request of the search, `of_search`. The last
+    /// request of the search asked for `asked` tests, and got the answers `answers`. If all `asked`
+    /// tests passed, the number is doubled, up to [`MOST_OF_SEARCH`]. If the oracle ran fewer
+    /// tests, which all passed, the number stays `asked`. If the last test that ran did not pass,
+    /// the number becomes the number of `answers`.
     fn adapt_search(&mut self, asked: usize, answers: &[Answer]) {
         let passed = answers.last();
         let passed = passed.is_some_and(|answer| answer.outcome == Outcome::Pass);
@@ -236,15 +248,16 @@ impl Requests {
         };
     }
 
-    /// Drops the prediction of questions, and the answers that were made ahead.
+    /// Drops the present prediction, and all answers that were made ahead.
     fn forget(&mut self) {
         self.drop_ahead();
         self.expected.clear();
         self.continuation = None;
     }
 
-    /// Removes and returns the answer to `question` (a text to run), if it is the next one that was
-    /// made ahead. Otherwise drops all answers that were made ahead, and returns `None`.
+    /// Removes and returns the answer to `question` if it is the first answer in `ahead`. If
+    /// another answer is the first one, drops all answers in `ahead` and the prediction. Returns
+    /// `None` in this case, and if `ahead` is empty.
     fn take(&mut self, question: Question) -> Option<Answer> {
         if self.ahead.front()?.0 == question {
             return Some(self.ahead.pop_front()?.1);
@@ -253,7 +266,8 @@ impl Requests {
         None
     }
 
-    /// Drops the answers that were made ahead, but keeps the crashes of other bugs among them.
+    /// Drops all answers that were made ahead, and counts them in `wasted`. Keeps the crashes of
+    /// other bugs (slips) among them in `unclaimed_slips`.
     fn drop_ahead(&mut self) {
         self.wasted += self.ahead.len() as u64;
         let slips = self.ahead.drain(..).filter_map(|(_, answer)| answer.slip);
@@ -265,15 +279,15 @@ impl Requests {
         self.made
     }
 
-    /// Drops the answers that were made ahead. Returns the number of runs in the whole minimization
-    /// whose answers were not used.
+    /// Drops the answers that were made ahead. Returns the number of runs, in the whole
+    /// minimization, that were made ahead and whose answers were not used.
     pub fn finish(&mut self) -> u64 {
         self.drop_ahead();
         self.wasted
     }
 
-    /// Returns the slips (crashes of other bugs) of runs whose answers were not used, and forgets
-    /// them.
+    /// Returns the crashes of other bugs (slips) in runs whose answers were not used; the next call
+    /// returns only later ones.
     pub fn unclaimed_slips(&mut self) -> Vec<Slip> {
         std::mem::take(&mut self.unclaimed_slips)
     }

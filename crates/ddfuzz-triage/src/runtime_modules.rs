@@ -13,8 +13,9 @@ const MODULES: &[&str] = &[
     "linux-vdso", "[vdso]",
 ];
 
-/// Checks whether a module with the base name `base_name` is ddfuzz's own, which calls the target's
-/// entry function (`main`) in place of the C library.
+/// Returns true if a module with the base name `base_name` is one of ddfuzz (`ddfuzz-copy` or
+/// `ddfuzz-runtime`) that calls the target's entry function (`main`), as the C library otherwise
+/// does.
 pub fn calls_entry(base_name: &str) -> bool {
     let stem = base_name.split(".so").next().unwrap_or(base_name);
     matches!(stem, "ddfuzz-copy" | "ddfuzz-runtime")

@@ -259,11 +259,12 @@ fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
 /// recognized: the crash that followed must lie less than this behind the wrong address.
 const ASTRAY: u64 = 64;
 
-/// Returns true if a function has just returned to a wrong address in the code of the target, or in
-/// that which has called its entry function, because a part of its return address was overwritten. The return address, which still lies below
-/// the stack pointer, must meet three conditions: it is in the middle of a function, it follows no
-/// call instruction, and it lies less than 64 bytes before the program counter, in the same
-/// function.
+/// Returns true if a function has just returned to a wrong address, most likely because a part of
+/// its return address was overwritten. The return address, which still lies just below the stack
+/// pointer, must meet four conditions. It is in the code of the target, or in that of ddfuzz that
+/// calls the target's entry function. It is in a function, but not at its beginning. It follows no
+/// call instruction. The program counter is in the same function, at this address or less than
+/// [`ASTRAY`] bytes after it.
 fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memory) -> bool {
     let Some(address) = popped_return(registers, memory) else {
         return false;

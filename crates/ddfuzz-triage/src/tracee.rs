@@ -158,7 +158,8 @@ pub trait Start: Send {
     /// Returns the exit status of the target that counts as a crash; `None` if no exit status does.
     fn crash_exit(&self) -> Option<i32>;
 
-    /// Returns when runs of the target are abandoned; never by default.
+    /// Returns the conditions under which runs of the target are abandoned (killed at once, without
+    /// a result). By default, runs are never abandoned.
     fn abandon_when(&self) -> AbandonWhen {
         AbandonWhen::default()
     }

@@ -82,8 +82,8 @@ impl RunningThread {
         sent.ok_or_else(tracer_is_gone)
     }
 
-    /// Lets the thread end by itself when all processes that it traces have ended, without waiting
-    /// for it.
+    /// Drops the handle of the thread without waiting for the thread's end. The thread ends by
+    /// itself when all processes that it traces have ended.
     fn leave(mut self) {
         drop(self.thread.take());
     }
@@ -116,13 +116,14 @@ fn trace(mut job: Job, messages: &mpsc::Sender<TracingMessage>) -> (TracingMessa
 }
 
 impl TracingThread {
-    /// Lets the process `tracee`, which waits to be traced, run, and traces it until it ends. If
-    /// the run exceeds a limit of `start`, the run is interrupted, to find the call that does not
-    /// return, and the process is killed. Returns the trace (how the run ended, with a snapshot of
-    /// the failure) and the limit that was exceeded (`None` if none was). Returns `None` instead of
-    /// both if the system refuses ptrace; the process then still waits. `slot` is the stack slot of
-    /// a wrong return address, if one is watched: the snapshot then names the function whose return
-    /// address was overwritten in the slot.
+    /// Lets the process `tracee` run, which waits to be traced, and traces it until it ends. If the
+    /// run exceeds a limit of `start`, interrupts the run to find the call that does not return,
+    /// and ends it. Returns the trace (how the run ended, with a snapshot of the failure) and the
+    /// reason for which the run was interrupted (`None` if it was not). Returns `None` instead of
+    /// both if the system refuses ptrace; the process then still waits. `slot` is the address of
+    /// the stack slot of a wrong return address, or `None`: with a slot, the snapshot names the
+    /// function whose return address was overwritten there. `cache` is the cache of modules, which
+    /// the run uses and updates.
     ///
     /// # Errors
     /// When the process is gone, tracing it fails for another reason, or the run is abandoned. The
@@ -186,21 +187,21 @@ impl TracingThread {
     }
 }
 
-/// A traced run, as the watchdog watches it.
+/// A traced run, with what the watchdog needs to wait for its end and to interrupt it.
 struct Watched<'a> {
     process: &'a PidFd,
     limits: Limits,
-    /// The threads that empty the pipes to which the run writes.
+    /// Ids of the threads that read what the run writes to its pipes.
     readers: Vec<Pid>,
-    /// The request by which the run is interrupted when it exceeds a limit.
+    /// The request to interrupt the run, which the watchdog makes when the run exceeds a limit.
     request: &'a CutOffRequest,
     abandon_when: AbandonWhen,
 }
 
-/// Waits for the end of the traced run `watched`, and interrupts it when it exceeds a limit.
-/// Returns how it ended, with the snapshot of its process only if that explains the end, and the
-/// cache of modules that the run used. Fails when the run is abandoned. `messages`: the messages of
-/// the tracing thread.
+/// Waits for the end of the traced run `watched`, and interrupts the run if it exceeds a limit.
+/// `messages` are those of the tracing thread. Returns how the run ended, and the cache of modules
+/// that the run used; the result has a snapshot of the process only if the snapshot explains the
+/// end ([`explains`]). Fails if the run is abandoned, or if tracing fails.
 fn collect(
     messages: &mpsc::Receiver<TracingMessage>,
     watched: &Watched<'_>,
@@ -323,10 +324,10 @@ const SCHEDULED: Duration = Duration::from_secs(20);
 const FOUND: Duration = Duration::from_secs(30);
 
 impl Watched<'_> {
-    /// Waits for the end of the run, which the tracing thread reports on `done`; if the run exceeds
-    /// a limit, interrupts it. Returns the report (`None` if the tracing thread is gone), and
-    /// whether the process was killed because the tracing thread took too long. Fails when the run
-    /// is abandoned.
+    /// Waits for the end of the run, and interrupts the run if it exceeds a limit. Returns the
+    /// message that the tracing thread sends on `done` at the run's end (`None` if the thread is
+    /// gone), and whether the process was killed because the run did not end in time after the
+    /// interruption. Fails if the run is abandoned.
     fn await_end<T>(&self, done: &Receiver<T>) -> Result<(Option<T>, bool), ExecError> {
         let (process, limits, began) = (self.process, self.limits, Instant::now());
         let starved = SchedulingDelay::new(process.pid, began);
@@ -378,7 +379,7 @@ impl Watched<'_> {
         }
     }
 
-    /// Kills the process and fails if the run is abandoned.
+    /// If the run is abandoned (a condition of `abandon_when` is met), kills its process and fails.
     fn check_abandoned(&self) -> Result<(), ExecError> {
         if !self.abandon_when.is_met() {
             return Ok(());
@@ -387,10 +388,11 @@ impl Watched<'_> {
         Err(ExecError::Abandoned)
     }
 
-    /// Ends a run that has exceeded the limit `reason`: asks its tracing thread to search for the
-    /// call that does not return and then to end the run, and kills the process if that takes too
-    /// long. Returns the thread's report, which comes on `done` (`None` if the thread is gone), and
-    /// whether the process was killed. Fails when the run is abandoned.
+    /// Ends a run that has exceeded a limit; `reason` says which one. Asks the tracing thread to
+    /// find the call that does not return and then to end the run; kills the process if that takes
+    /// too long. Returns the message that the tracing thread sends on `done` at the run's end
+    /// (`None` if the thread is gone), and whether this function has killed the process. Fails if
+    /// the run is abandoned.
     fn cut_off<T>(
         &self,
         done: &Receiver<T>,

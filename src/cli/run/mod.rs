@@ -7,7 +7,7 @@ mod start_up;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,14 +25,12 @@ use super::report::{HtmlArgs, LivePage};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
 use super::ui::campaign::{FullScreen, Heading};
-use super::{
-    Exit, Failure, Output, behaviour, campaign_args, config, explain, show, signals, ui, values,
-};
+use super::{Exit, Failure, Output, campaign_args, config, explain, show, signals, ui, values};
 use crate::campaign::{
     self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, RecordedSettings,
     Screen, SeedSources, Seeds, Settings, Share, Until, Words, new_campaign,
 };
-use crate::exec::{Channel, Started, Target, TargetRecord, Way, bundled};
+use crate::exec::{Started, Target, TargetRecord, Way, bundled};
 use crate::minimize::usual_language;
 use crate::report::text;
 use crate::store::{Campaign, Kind, KnownGroups, Reader, Store};
@@ -127,8 +125,7 @@ pub struct RunArgs {
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
-    // If an option says how to fuzz, the user has forgotten the program: that is an error.
-    if !args.target.is_named() && !args.resume && !args.says_how() {
+    if args.asks_for_list() {
         list_targets(output);
         return Ok(Exit::Done);
     }
@@ -139,25 +136,20 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     target.abandon_when = signals::abandon_at(&stop);
-    let start_up = StartUp::begin(Deadline::fuzzing(args.total_time, args.time));
-    let starting = start_up.within_time(&target);
-    let started = args.target.start(&starting, &stop, output);
-    let is_stopped = || stop.load(Ordering::Relaxed) && !deadline.is_over();
-    let (mut started, way) = start_up.in_time(started, is_stopped())?;
-    let mut target_warnings = target_warnings(&mut started, &target);
+    let start_up = StartUp::begin(args.fuzzing_time(), &stop, &deadline);
+    let (mut started, way) = start_up.start(&args.target, &target, output)?;
+    let mut target_warnings = start_up::target_warnings(&mut started, &target);
     let recorded = args.recorded_settings();
     let warnings = (&mut target_warnings, output);
     let generator = args.settle(&mut started, recorded.as_ref(), warnings);
-    let generator = start_up.in_time(generator, is_stopped())?;
+    let generator = start_up.in_time(generator)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
     let inputs = match args.resume {
         true => None,
         false => Some(args.read_inputs(&target, max_len, output)?),
     };
-    let (out, resume, seed) = (&args.out, args.resume, args.seed);
-    let request = StoreRequest { out, resume, seed };
-    let (store, campaign) = open_store(&request, &target, way)?;
+    let (store, campaign) = open_store(&args.store_request(), &target, way)?;
     let resumed = args.resume && store.resumed();
     warn_of_another_target(&store, &campaign, output);
     let seed = campaign.seed.unwrap_or_default();
@@ -196,42 +188,12 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
 /// What a campaign reads: seeds, the sources of the seeds, and words (byte strings) for mutations.
 type ReadInputs = (Seeds, SeedSources, Words);
 
-/// Makes trial runs of the target, and returns warnings if a campaign on it would find little, for
-/// example because it reads no input. Targets at a terminal are not tried.
-fn target_warnings(started: &mut Started, target: &Target) -> Vec<TargetWarning> {
-    // Each run of a target at a terminal takes long, and says nothing of what it reads.
-    if matches!(target.channel, Channel::Terminal(_)) {
-        return Vec::new();
-    }
-    let seen = behaviour::observe(&mut *started.executor, target);
-    let mut target_warnings = seen.target_warnings(target);
-    target_warnings.extend(behaviour::unused_entry(target, started.executor.way()));
-    target_warnings
-}
-
 /// Sets in `settings` the structure (grammar or file format) that most seeds have. Minimizations
 /// parse inputs by it, and mutations do so, too, if `mutate` allows it.
 fn use_structure_of_seeds(settings: &mut Settings, mutate: MutateStructureArg) {
     let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
     settings.minimizing.usual_language = usual_language(seeds.clone());
     settings.mutated_structure = mutate.choose(seeds);
-}
-
-/// Fails if an option (such as `--broker`) that needs a coverage-guided campaign is given for a
-/// target without coverage.
-fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), Failure> {
-    match args.only_guided() {
-        Some(name) if generator == Generator::Classic => {
-            let message = format!(
-                "{name} needs a coverage-guided campaign, but run by {way} this target reports no coverage"
-            );
-            Err(Failure::usage(message).hint(
-                "build the target with afl-clang-fast or as a libFuzzer harness; to combine the \
-                 results of several hosts afterwards, use `ddfuzz merge`",
-            ))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn settings(
@@ -248,7 +210,7 @@ fn settings(
         seed_sources: SeedSources::default(),
         words: Words::default(),
         runs: args.runs,
-        time: Deadline::fuzzing(args.total_time, args.time),
+        time: args.fuzzing_time(),
         deadline: Deadline::default(),
         until: args.until.clone(),
         generator,
@@ -315,7 +277,7 @@ impl RunArgs {
         if generator == Generator::Classic {
             GeneratorArg::Classic.or_recorded(recorded)?;
         }
-        needs_coverage(self, generator, started.executor.way())?;
+        start_up::needs_coverage(self, generator, started.executor.way())?;
         Ok(generator)
     }
 
@@ -411,6 +373,23 @@ impl RunArgs {
         if recorded.has_time_limit {
             settings.minimizing.learn_limit = false;
         }
+    }
+
+    /// Returns true if the targets that come with ddfuzz are to be listed: the call names no program,
+    /// and no option says how to fuzz (then the user has forgotten the program).
+    fn asks_for_list(&self) -> bool {
+        !self.target.is_named() && !self.resume && !self.says_how()
+    }
+
+    /// Returns how the output directory of the campaign is to be opened.
+    fn store_request(&self) -> StoreRequest<'_> {
+        let (out, resume, seed) = (&*self.out, self.resume, self.seed);
+        StoreRequest { out, resume, seed }
+    }
+
+    /// Returns the time limit of the fuzzing; `None` if there is none.
+    fn fuzzing_time(&self) -> Option<Duration> {
+        Deadline::fuzzing(self.total_time, self.time)
     }
 
     /// Returns true if an option about the campaign is given, such as a limit, a seed or inputs.

@@ -43,7 +43,8 @@ pub fn report(
     let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
     let result = RunResult {
         runs: summary.runs,
-        runs_of_campaign: summary.runs_of_campaign,
+        runs_of_campaign: (summary.runs_of_campaign > summary.runs)
+            .then_some(summary.runs_of_campaign),
         runs_per_s: summary.runs_per_s(),
         seconds,
         groups: crashes.map(RunGroup::from).collect(),
@@ -60,20 +61,18 @@ pub fn report(
         warnings: told.warnings(summary, store)?,
         settings: config::settings().cloned(),
     };
-    let warnings: String = (result.warnings.iter())
-        .map(|warning| format!("warning: {warning}\n"))
-        .collect();
+    let lines = |warning: &String| format!("warning: {warning}\n");
+    let warnings: String = result.warnings.iter().map(lines).collect();
     let table = match views.is_empty() {
         true => String::new(),
         false => groups_table(&views, ui::stdout_width()) + "\n",
     };
     let causes = told.causes(&views, store);
     let text = format!(
-        "{causes}{table}{warnings}{} in {seconds:.1} s ({}/s, executed by {way}){}{}: {}; results in {}",
+        "{causes}{table}{warnings}{} in {seconds:.1} s ({}/s, executed by {way}){}: {}; results in {}",
         size::counted(summary.runs, told.unit),
         ui::rate(result.runs_per_s),
-        of_campaign(summary),
-        ended(summary),
+        of_campaign(summary) + &ended(summary),
         found(&counts, summary.new_groups, summary.unstored) + &unnamed(summary.unnamed),
         store.reader().root().display(),
     );
@@ -259,8 +258,8 @@ impl CampaignReport<'_> {
     }
 }
 
-/// Formats how many runs the whole campaign has, as a text to follow the number of runs that this
-/// call reports; empty if these are all.
+/// Formats the number of runs of the whole campaign, as a text to follow the number of runs that
+/// this call reports: `, 5,000 with earlier calls`. The text is empty if both numbers are equal.
 fn of_campaign(summary: &Summary) -> String {
     match summary.runs_of_campaign > summary.runs {
         true => format!(
@@ -271,9 +270,10 @@ fn of_campaign(summary: &Summary) -> String {
     }
 }
 
-/// Formats how many groups a campaign has found. `counts`: the numbers of groups of crashes, hangs,
-/// out-of-memory failures and flaky crashes, in this order. `new`: how many of the crash groups are
-/// new. `unstored`: how many findings could not be stored, because the disk was full.
+/// Formats the numbers of groups that a campaign has found. `counts`: the numbers of groups of
+/// crashes, hangs, out-of-memory failures and flaky crashes, in this order. `new`: how many of the
+/// crash groups are new. `unstored`: number of findings that were not stored because the disk was
+/// full.
 fn found(counts: &[u64], new: u64, unstored: u64) -> String {
     let crashes = match counts[0] {
         0 if unstored > 0 => "no crash stored".to_owned(),

@@ -39,17 +39,12 @@ const POLL: Duration = Duration::from_millis(5);
 /// Name of a file that each output directory has; if it is missing, the directory was removed or
 /// renamed.
 const RECORD_FILE: &str = "ddfuzz.json";
-/// Time between two checks, after fuzzing, whether the examination of a suspected hang has ended.
-const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Longest time that the main process waits, at the start, for workers that have not connected.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time that workers may take to end after fuzzing; then LibAFL's launcher kills them.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for examining suspected hangs after fuzzing, if fuzzing has a time limit: the time limit
-/// divided by the second value, but at least the first value.
-const NAMING: (Duration, u32) = (Duration::from_secs(1), 5);
 /// A worker is granted the remaining runs of the campaign, divided by this number and by the number
 /// of workers, so that all workers end at about the same time.
 const GRANT_PARTS: u64 = 4;
@@ -541,40 +536,6 @@ impl GuidedEngine<'_> {
             unnamed: self.unnamed,
             ..self.session.summary(&self.state, fuzzed, ended)?
         })
-    }
-
-    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of those
-    /// without a signature, until none is left or the user stops; if fuzzing has a time limit, for
-    /// a fifth of that time at most, but for up to 1 s in any case ([`NAMING`]). Then counts the
-    /// remaining hangs in their groups, and stores those without a known group as flaky crashes.
-    fn examine_rest(&mut self) -> Result<(), CampaignError> {
-        let (fuzzed, began) = (self.fuzzed_by_all(), Instant::now());
-        let time = self.settings.time.map(|time| NAMING.0.max(time / NAMING.1));
-        let in_time = || time.is_none_or(|time| began.elapsed() < time);
-        while self.examiner.pending(fuzzed) > 0 && !self.session.stopped() && in_time() {
-            match self.examine().map_err(CampaignError::from) {
-                Err(error) if self.session.gives_up(&error) => self.unstored += 1,
-                examined => examined?,
-            }
-            self.phase = Phase::Naming {
-                left: self.examiner.pending(fuzzed) as u64,
-            };
-            self.session.screen.progress(&self.progress());
-            std::thread::sleep(LOOK);
-        }
-        for (suspect, group) in self.examiner.take_rest() {
-            match self
-                .count_or_store(&suspect, group)
-                .map_err(CampaignError::from)
-            {
-                Err(error) if self.session.gives_up(&error) => self.unstored += 1,
-                filed => {
-                    filed?;
-                    self.unnamed += u64::from(group.is_none());
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Returns why this call of ddfuzz has ended: by the user, by `--until` (then also the

@@ -12,11 +12,16 @@ use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use super::engine::GuidedEngine;
 use super::messages::{HangVerdict, JudgedHang};
 use crate::verdict::SteadyHangs;
-use crate::{Report, lock};
+use crate::{CampaignError, Phase, Report, lock};
 use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
+/// Time for examining suspected hangs after fuzzing, if fuzzing has a time limit: the time limit
+/// divided by the second value, but at least the first value.
+const NAMING: (Duration, u32) = (Duration::from_secs(1), 5);
+/// Time between two checks, after fuzzing, whether the examination of a suspected hang has ended.
+const LOOK: Duration = Duration::from_millis(20);
 /// Examinations of suspected hangs may take at most the fuzzing time of all workers together,
 /// divided by this number; the first [`MAX_FREE`] hangs at new sites (places in the program) are
 /// exempt.
@@ -369,6 +374,40 @@ impl GuidedEngine<'_> {
             Some(examined) => self.take_examined(examined),
             None => Ok(()),
         }
+    }
+
+    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of those
+    /// without a signature, until none is left or the user stops; if fuzzing has a time limit, for
+    /// a fifth of that time at most, but for up to 1 s in any case ([`NAMING`]). Then counts the
+    /// remaining hangs in their groups, and stores those without a known group as flaky crashes.
+    pub(super) fn examine_rest(&mut self) -> Result<(), CampaignError> {
+        let (fuzzed, began) = (self.fuzzed_by_all(), Instant::now());
+        let time = self.settings.time.map(|time| NAMING.0.max(time / NAMING.1));
+        let in_time = || time.is_none_or(|time| began.elapsed() < time);
+        while self.examiner.pending(fuzzed) > 0 && !self.session.stopped() && in_time() {
+            match self.examine().map_err(CampaignError::from) {
+                Err(error) if self.session.gives_up(&error) => self.unstored += 1,
+                examined => examined?,
+            }
+            self.phase = Phase::Naming {
+                left: self.examiner.pending(fuzzed) as u64,
+            };
+            self.session.screen.progress(&self.progress());
+            std::thread::sleep(LOOK);
+        }
+        for (suspect, group) in self.examiner.take_rest() {
+            match self
+                .count_or_store(&suspect, group)
+                .map_err(CampaignError::from)
+            {
+                Err(error) if self.session.gives_up(&error) => self.unstored += 1,
+                filed => {
+                    filed?;
+                    self.unnamed += u64::from(group.is_none());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the time that all workers together have fuzzed in this call of ddfuzz.

@@ -39,7 +39,7 @@ use crate::{
     CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Minimizing, Passed, Plan,
     Settings, Share, When, minimization_queue::minimize_entry, until::classifying,
 };
-use ddfuzz_exec::{AbandonWhen, ExecError, Target, Way};
+use ddfuzz_exec::{AbandonWhen, Target, Way};
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
 use ddfuzz_structure::MutationParser;
@@ -131,6 +131,8 @@ pub(super) fn run(
     // A main process that cannot be reached has ended, so this process ends too.
     match fuzzed {
         Ok(Ok(()) | Err(Error::ShuttingDown)) => exit(0),
+        // Its runs were abandoned.
+        Ok(Err(_)) if brief.abandon_when.is_met() => exit(0),
         Ok(Err(error)) => {
             drop(main_process.tell(&Request::Failed(error.to_string()), &[]));
             exit(0)
@@ -147,7 +149,7 @@ pub(super) fn run(
 }
 
 /// Starts the target and fuzzes with the random seed `seed` until the main process ends the worker,
-/// then reports the last counts. `before`: how many earlier processes of this worker have crashed.
+/// then reports the last counts, without the run that was abandoned then. `before`: how many earlier processes of this worker have crashed.
 fn work(
     brief: &WorkerSettings<'_>,
     main_process: &MainProcess,
@@ -158,10 +160,7 @@ fn work(
     let (target, way) = (&minimizing.target, minimizing.way);
     let heartbeat = HeartbeatTimer::begin(main_process.clone()).map_err(fail)?;
     let executor = TargetExecutor::start(target, way, heartbeat, before);
-    let mut executor = match executor {
-        Err(ExecError::Abandoned) => return manager.send_exiting(),
-        executor => executor.map_err(fail)?,
-    };
+    let mut executor = executor.map_err(fail)?;
     executor.linked = brief.settings.network.is_used();
     let sink = Arc::new(Mutex::new(main_process.clone()));
     let mut objective = GroupObjective::new(Arc::clone(&sink), &classifying(target), way)
@@ -206,10 +205,8 @@ fn work(
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
     let mut stages = tuple_list!(calibration, mutation, ddmin);
     let fuzzed = loaded.and_then(|()| fuzz(&mut evaluator, &mut stages));
-    match fuzzed {
-        // The run that was abandoned is not counted.
-        Err(_) if brief.abandon_when.is_met() => {}
-        fuzzed => fuzzed?,
+    if !brief.abandon_when.is_met() {
+        fuzzed?;
     }
     report_rest(&mut evaluator)
 }

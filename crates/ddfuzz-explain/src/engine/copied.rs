@@ -16,7 +16,8 @@ use super::{Ending, Engine, EngineError, Side, if_supported};
 /// Maximum number of stops of a run at `free`, at allocating functions and at their returns; in a
 /// run with more stops, no freed block is found.
 const MOST_STOPS: usize = 20_000;
-/// Number of the latest allocations among which the new block is searched for.
+/// Number of allocations before a call of `free` among which the block is searched for to which the
+/// content of the freed block was copied.
 const RECENT: usize = 32;
 /// Maximum number of values whose memory is examined: the value that the run fails with, and values
 /// from which it was made.
@@ -25,12 +26,12 @@ const VALUES: usize = 3;
 /// A heap block that the failing run has freed and whose memory it has not allocated again, with
 /// the call of `free` and the block to which the content may have been copied.
 struct Freed {
-    /// Number of the call of `free`, from 1, among all calls of `free` in the run.
+    /// Number, from 1, of the call that has freed the block, among all calls of `free` in the run.
     nth: u64,
     /// Addresses of the calls in the program's own code that led to the call of `free`, innermost
     /// first.
     calls: Vec<u64>,
-    /// Addresses of the block.
+    /// Range of addresses of the block.
     block: Range<u64>,
     /// Address of the block to which the content may have been copied: the latest one, among those
     /// allocated shortly before the call, that is at least as long as the freed block.
@@ -43,7 +44,8 @@ struct Followed {
     /// Calls of allocating functions that have not returned yet: for each, the stack pointer after
     /// its return, and the requested size in bytes.
     pending: Vec<(u64, u64)>,
-    /// The latest allocations: addresses and sizes in bytes.
+    /// The latest allocations, at most [`RECENT`], the newest first: the address of each block, and
+    /// the size in bytes that was requested.
     recent: VecDeque<(u64, u64)>,
     frees: u64,
     freed: Option<Freed>,
@@ -103,7 +105,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds the C library's functions for heap blocks; `None` if the program does not use them.
+    /// Returns the addresses of `malloc`, `calloc` and `free` in the process of the failing run;
+    /// `None` if one of these functions is not found.
     fn functions(&mut self) -> Result<Option<Functions>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
@@ -119,9 +122,11 @@ impl Engine {
         })
     }
 
-    /// Makes the failing run to its end. Returns the block with the address `at` that it has freed
-    /// last, if it has not allocated this address again, and has allocated a longer block shortly
-    /// before; else `None`.
+    /// Makes the failing run to its end. Returns the block, with the address `at` in it, that the
+    /// run has freed last. `None` if there is no such block, if the run has allocated the address
+    /// `at` again afterwards, or if none of the last [`RECENT`] allocations before the call of
+    /// `free` was at least as long as the block; also if the run stops more than [`MOST_STOPS`]
+    /// times.
     fn last_freed(&mut self, functions: Functions, at: u64) -> Result<Option<Freed>, EngineError> {
         let Some(mut run) = self.at_entry(Side::Failing)? else {
             return Ok(None);

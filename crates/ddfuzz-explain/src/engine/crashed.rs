@@ -118,12 +118,15 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     registers.into_iter().map(Value::Register).collect()
 }
 
-/// Largest distance below zero at which a number counts as an index, and not as an address.
+/// Limit of small negative numbers: a register whose value is negative, but not below minus this
+/// limit, is taken for an index and not for a wrong address.
 const NEGATIVE: i64 = 1 << 40;
 
-/// Returns the registers with which the instruction `last` addresses memory: those that hold what is
-/// no address of any memory, and no small negative number; if there are none, a null pointer to
-/// which an index is added; else all, the index first.
+/// Returns the registers, among those with which the instruction `last` addresses memory, that
+/// probably made the address wrong. These are the registers whose value is neither an address that
+/// a program can use nor a small negative number ([`NEGATIVE`]). If there are none, it is the base
+/// register, if the base is a null pointer to which an index is added; else all registers of the
+/// address, the index first.
 fn address_registers(last: &Executed) -> Vec<usize> {
     let all = last.address_registers();
     let is_wild = |number: &usize| {

@@ -24,8 +24,9 @@ const MOVING: &str = "realloc";
 /// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
-/// A call of `free`, or one that moves a heap block (by `realloc`, or by a copy that is followed by
-/// `free`), after which the program still uses the block at its old address.
+/// A call that frees or moves a heap block which the program still uses afterwards at its old
+/// address: a call of `free`, a call of `realloc` that moves the block, or a call of `free` for a
+/// block whose content the program has copied to a new block before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Addresses of the calls in the program's own code that led to the call, innermost first.
@@ -37,7 +38,8 @@ pub struct Lost {
     /// for the run not to fail; 0 if no such number is known, as the run fails in another way
     /// without this call.
     pub together: usize,
-    /// Whether the call moves the block; if false, it only frees it.
+    /// Whether the content of the block lives on in a new block: the call is one of `realloc`, or
+    /// one of `free` after the content was copied. False for any other call of `free`.
     pub is_move: bool,
 }
 

@@ -19,19 +19,21 @@ fn boundary(condition: u8) -> Option<u8> {
     }
 }
 
-/// Offset in the thread's memory of the value that a stack protector compares with its copy at the
-/// end of a function.
+/// Offset, in the segment FS (the data of the thread), of the value of the stack protector. At the
+/// end of a function, the code compares this value with its copy on the stack.
 const GUARD: u64 = 0x28;
 
-/// Returns true if an instruction reads the value that a stack protector compares.
+/// Returns true if the memory operand of the instruction `it` is the value of the stack protector:
+/// the word at the offset [`GUARD`] of the segment FS.
 fn reads_guard(it: &Instruction) -> bool {
     it.segment_prefix() == Register::FS && it.memory_displacement64() == GUARD
 }
 
 impl Code {
     /// Returns true if the instruction with the index `at` belongs to the check of a stack
-    /// protector at the end of a function: it is the conditional jump of this check, the comparison
-    /// before it, or the call to which it leads.
+    /// protector at the end of a function: it is the comparison of the stack protector's value, the
+    /// conditional jump after the comparison, or a call that the jump leads to or that follows the
+    /// jump.
     pub(super) fn checks_stack(&self, at: usize) -> bool {
         let it = &self.all[at].0;
         if it.flow_control() == FlowControl::Call {
@@ -45,8 +47,8 @@ impl Code {
         self.compares_guard(at)
     }
 
-    /// Returns true if the instruction with the index `at` is the conditional jump of the check of
-    /// a stack protector, or the comparison before this jump.
+    /// Returns true if the instruction with the index `at` compares the value of the stack
+    /// protector ([`GUARD`]) just before a conditional jump, or if it is this conditional jump.
     fn compares_guard(&self, at: usize) -> bool {
         let is_jump = |at: usize| {
             let it = self.all.get(at);

@@ -180,8 +180,8 @@ pub struct Ending {
     pub crash: Option<StoppedCrash>,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
-    /// Whether another run of the same input is known to have written something else to stdout,
-    /// such as another time.
+    /// Whether two runs of the same input are known to have written different output to stdout,
+    /// such as the time of day.
     pub varies: bool,
     /// Code addresses of the frames on the stack, innermost first: the program counter, then return
     /// addresses. After a crash, the stack of the crash; after an exit, the stack of the call that

@@ -193,9 +193,10 @@ impl Change<'_> {
         }
     }
 
-    /// Returns in words which operator the mutant has in place of the program's: each is `+`, `-`,
-    /// `&`, `|` or `^`. `None` if one of the two instructions computes none of these, or if the
-    /// source line does not have the program's.
+    /// Returns in words which operator the mutant has in place of that of the program, as in
+    /// ``with `-` in place of `+` ``. The operators are `+`, `-`, `&`, `|` and `^`. `None` if the
+    /// instruction of the program or of the mutant has none of these, or if the source line does
+    /// not contain the operator of the program.
     fn operator(&self) -> Option<String> {
         let name = |it: &Instruction| {
             Some(match it.mnemonic() {
@@ -338,8 +339,10 @@ impl Engine {
         }
     }
 
-    /// Returns true if `mutant` reads a variable of another type than the program does, such as a
-    /// pointer in place of a number, which a compiler would not accept.
+    /// Returns true if `mutant` reads a variable which a compiler would not accept in place of the
+    /// one that the program reads: only one of the two is a pointer, or they are pointers to
+    /// different types. Returns false if the types are not known, or if `mutant` is of another kind
+    /// than `Operand`.
     pub(super) fn mixes_types(&self, mutant: &Mutant) -> bool {
         let Patch::Code(at, bytes) = &mutant.patch else {
             return false;
@@ -353,8 +356,8 @@ impl Engine {
             })
     }
 
-    /// Returns true if the instruction at the address `pc` calls a method of C++, whose first
-    /// argument is the object.
+    /// Returns true if the instruction at the address `pc` in the process calls a method of C++,
+    /// that is, a function whose first variable is named `this`.
     fn calls_method(&self, pc: u64) -> bool {
         let code = self.code_in_file(pc..pc + CODE as u64);
         let target = code.map(|code| decoded::<1>(&code, pc)[0].near_branch_target());
@@ -362,8 +365,8 @@ impl Engine {
         function.is_some_and(|it| it.variables.first().is_some_and(|it| it.name == "this"))
     }
 
-    /// Returns true if the function that contains the address `pc` copies the stack pointer to the
-    /// register RBP at its beginning.
+    /// Returns true if the function at the address `pc` in the process uses the register RBP as its
+    /// frame pointer: it copies RSP to RBP within its first [`CODE`] bytes.
     fn has_frame_pointer(&self, pc: u64) -> bool {
         let function = self.info.function(pc.wrapping_sub(self.bias));
         let start = function.and_then(|it| Some(it.ranges.first()?.start + self.bias));

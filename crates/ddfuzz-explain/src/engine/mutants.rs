@@ -56,7 +56,7 @@ pub(crate) enum MutantKind {
 }
 
 impl MutantKind {
-    /// Returns true for a kind of mutant that only decides a condition otherwise.
+    /// Returns true if a mutant of this kind changes only how a condition is decided.
     pub fn decides(self) -> bool {
         matches!(
             self,

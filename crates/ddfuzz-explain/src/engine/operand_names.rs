@@ -13,14 +13,14 @@ use crate::types::{Shape, TypeId};
 
 /// DWARF number of the register RBP, by which code with a frame pointer finds its local variables.
 const RBP: u16 = 6;
-/// Address to which the frame pointer is taken to point when local variables are located; only
-/// distances from it count.
+/// Address that the frame pointer is assumed to have while local variables are located. Any address
+/// would do, because only distances from the frame pointer are used.
 const FRAME: u64 = 1 << 32;
-/// Distance in bytes from what the frame pointer points to up to the canonical frame address: the
-/// saved frame pointer, and the return address.
+/// Distance in bytes from the address in the frame pointer up to the canonical frame address: the
+/// saved frame pointer and the return address lie between, with 8 bytes each.
 const TO_CFA: u64 = 16;
 
-/// Memory of which nothing is known.
+/// Memory that cannot be read: each read gives 0 bytes.
 struct Unknown;
 
 impl Memory for Unknown {
@@ -29,7 +29,8 @@ impl Memory for Unknown {
     }
 }
 
-/// A frame of which only the frame pointer is known, [`FRAME`].
+/// The context in which the locations of local variables are evaluated without a process: only the
+/// frame pointer ([`FRAME`]), and what follows from it, is known.
 struct FrameOnly {
     memory: Unknown,
     base: Option<u64>,
@@ -53,8 +54,8 @@ impl Context for FrameOnly {
     }
 }
 
-/// Returns the names in the source text `source`: identifiers, each with whether it names a field
-/// (it stands behind `.` or `->`).
+/// Returns all words of letters, digits and `_` in the source text `source`, in their order. For
+/// each word, the flag says whether it names a field, that is, follows `.` or `->`.
 fn names(source: &str) -> Vec<(&str, bool)> {
     let is_of_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
     let mut found = Vec::new();
@@ -70,18 +71,20 @@ fn names(source: &str) -> Vec<(&str, bool)> {
     found
 }
 
-/// Returns the only one of `all`; `None` if there are none, or several that differ.
+/// Returns the first element of `all`, if all elements are equal; `None` if they differ, or if
+/// there are none.
 fn only<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
     let first = all.next()?;
     all.all(|it| it == first).then_some(first)
 }
 
 impl DebugInfo {
-    /// Returns in words which variable, field or parameter the instruction `is` reads in place of
-    /// the one that `was` reads, as in ``with `tail` in place of `head` ``; both instructions are
-    /// at the address `pc` in the file. `source` is the source line, which has the name of what
-    /// `was` reads; `has_frame_pointer` says whether the code finds its local variables by the
-    /// register RBP. `None` if one of the two names is not known.
+    /// Returns in words which variable, field or parameter the instruction `is` of a mutant reads
+    /// in place of the one that the program's instruction `was` reads, as in
+    /// ``with `tail` in place of `head` ``. `pc` is the address of both instructions in the file,
+    /// and `has_frame_pointer` says whether the function uses RBP as its frame pointer. `None` if
+    /// one of the two names is not known, if both are the same, or if the source line `source` does
+    /// not contain the name of what `was` reads.
     pub(super) fn other_operand(
         &self,
         (was, is): (&Instruction, &Instruction),
@@ -105,8 +108,10 @@ impl DebugInfo {
         (is_named && one != other).then(|| format!("with `{other}` in place of `{one}`"))
     }
 
-    /// Returns the variable that the instruction `was` reads and the one that `is` reads in its
-    /// place, with the types of both, if they are in registers or in the frame; else `None`.
+    /// Returns the names and types of two variables: the one that the program's instruction `was`
+    /// reads, and the one that the mutant's instruction `is` reads in its place. Finds variables in
+    /// registers and, if `has_frame_pointer` is true, at fixed distances from RBP; returns `None`
+    /// for others. `pc` is the address of both instructions in the file.
     fn both(
         &self,
         (was, is): (&Instruction, &Instruction),
@@ -130,10 +135,11 @@ impl DebugInfo {
         ])
     }
 
-    /// Returns true if the instruction `is` reads a variable in place of another one that `was`
-    /// reads, and a compiler would not take the one for the other: one of them is no pointer, or
-    /// points to another type. Both instructions are at the address `pc` in the file;
-    /// `has_frame_pointer` is that of [`other_operand`](DebugInfo::other_operand).
+    /// Returns true if the variables that the two instructions `both` read have types of which a
+    /// compiler does not accept one in place of the other: only one of them is a pointer, or they
+    /// are pointers to different types. The first instruction is that of the program, the second
+    /// one that of the mutant. `at` is their address in the file, and whether the function uses RBP
+    /// as its frame pointer. Returns false if one of the variables is not known.
     pub(super) fn is_of_other_type(
         &self,
         both: (&Instruction, &Instruction),
@@ -148,9 +154,10 @@ impl DebugInfo {
         }
     }
 
-    /// Returns the name and the type of the local variable of `function`, or of its part, that
-    /// begins `offset` bytes behind what the frame pointer points to; `None` if there is none, or
-    /// several.
+    /// Returns the name and the type of the local variable of `function`, or of the smallest part
+    /// of one (such as a field), that begins `offset` bytes above the address in the frame pointer
+    /// at the address `pc` in the file; `offset` may be negative. `None` if nothing begins there,
+    /// or if several variables or parts do.
     fn in_frame(&self, function: &Function, offset: i64, pc: u64) -> Option<(String, TypeId)> {
         let mut context = FrameOnly {
             memory: Unknown,
@@ -177,9 +184,10 @@ impl DebugInfo {
         only(all)
     }
 
-    /// Returns the names of the fields of `size` bytes at the two offsets of a record, of which the
-    /// first field is one that the source line `source` names; `None` if no record has both, or if
-    /// several have them with different names.
+    /// Returns the names of the two fields of `size` bytes that a record (`struct`) has at the
+    /// offsets `one` and `other`, in bytes. All records of the program are searched; one counts
+    /// only if the source line `source` names its field at `one`. `None` if no record counts, or if
+    /// several count and their fields have different names.
     fn fields(&self, (one, other): (i64, i64), size: u64, source: &str) -> Option<[String; 2]> {
         let named = names(source);
         let all = self.types.iter().filter_map(|it| {
@@ -205,22 +213,24 @@ impl DebugInfo {
     }
 }
 
-/// Returns the name and the type of the variable of `function` that is in `register` at the address
-/// `pc`; `None` if there is none, or several.
+/// Returns the name and the type of the variable of `function` whose value is in `register` at the
+/// address `pc` in the file; `None` if there is no such variable, or if there are several.
 fn in_register(function: &Function, register: Register, pc: u64) -> Option<(String, TypeId)> {
     let number = dwarf_number(register.full_register());
     let all = visible(function, pc).filter(|it| it.register_at(pc) == Some(number));
     only(all.map(|it| (it.name.clone(), it.of)))
 }
 
-/// Returns the variables of `function` that are visible at the address `pc`.
+/// Returns the variables of `function` whose scope contains the address `pc` in the file. A
+/// variable without a scope is in the whole function.
 fn visible(function: &Function, pc: u64) -> impl Iterator<Item = &Declared> {
     let all = function.variables.iter();
     all.filter(move |it| it.scope.is_empty() || it.scope.iter().any(|range| range.contains(&pc)))
 }
 
-/// Returns the register that the instruction `was` names where `is` names another one, and that
-/// other one; `None` if they differ in something else, or not at all.
+/// Returns the two registers in which the instructions `was` and `is` differ: that of `was`, then
+/// that of `is`. `None` if they differ in no register or in several, or if they differ in the
+/// opcode, or in the displacement or the scale of an address.
 fn registers(was: &Instruction, is: &Instruction) -> Option<[Register; 2]> {
     let all = |it: &Instruction| {
         let operands = (0..it.op_count()).map(|at| match it.op_kind(at) {

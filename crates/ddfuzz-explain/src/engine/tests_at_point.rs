@@ -65,9 +65,10 @@ impl Criterion {
         Criterion::Exit(status, same)
     }
 
-    /// Returns the outcome of a run that ended as `ending` says: FAIL if it fails as the failing
-    /// run does, PASS if its status and output are those of the end `passing` (the status alone, if
-    /// the output varies from run to run), else UNRESOLVED.
+    /// Returns the outcome of a run that ended as `ending` says. FAIL: it fails as the failing run
+    /// does. PASS: its exit status or signal and its output are those of the passing run, which
+    /// ended as `passing` says; the output does not count if that of the passing run varies from
+    /// run to run. UNRESOLVED: neither.
     pub fn judge(&self, ending: &Ending, passing: &Ending) -> Outcome {
         if self.fails(ending) {
             return Outcome::Fail;

@@ -30,11 +30,13 @@ pub struct OverrunRecord {
     /// Names of the variables that contain the bytes counted by `beyond`, three at most; empty if
     /// these bytes are in no variable.
     pub into: Vec<String>,
-    /// Name of the function whose return address the written bytes contain: the innermost one on
-    /// the stack. Null if they contain no return address.
+    /// Name of the function whose return address is overwritten by this write, or by one of those
+    /// in `next`; the innermost function, if there are several. Null if no return address is
+    /// overwritten.
     pub return_of: Option<String>,
-    /// Other statements of the same function that write on where this write ends, such as one that
-    /// ends a text. What they write is undone together with this write.
+    /// Later statements in the same call of the function that continue to write where this write
+    /// ends, such as the statement that writes the terminating zero of a text. The test whose
+    /// result is `is_averted` undoes their writes, too.
     pub next: Vec<FrameRecord>,
     /// Whether the failing run does not fail if the bytes counted by `beyond` keep the values that
     /// they had before the write; false if the run then fails in another way.

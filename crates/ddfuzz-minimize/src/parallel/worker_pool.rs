@@ -45,8 +45,8 @@ pub(super) struct WorkerPool<'scope, 'env, 'o> {
     started: usize,
     alive: usize,
     forecast: Option<Forecast>,
-    /// Requests to the first oracle, which the caller's thread makes while no worker runs the text
-    /// that is due.
+    /// The requests to the first oracle that the thread of the caller makes. This thread runs the
+    /// text that is due if no worker runs it.
     requests: Requests,
     jobs: Jobs,
     prediction: OutcomePrediction,
@@ -223,10 +223,10 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         first.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the test or check that `progress` asks for next in the caller's thread, by the oracle
-    /// that the first worker also uses, or takes the answer of an earlier request. Returns the
-    /// answer; `None` if none is asked for. `left` is the greatest number of tests in a request;
-    /// `None` means no limit.
+    /// Answers `question`, which `progress` asks now, in the thread of the caller: runs the text by
+    /// the oracle that this thread shares with the first worker, or takes the answer that an
+    /// earlier request has given ahead. Returns the answer; `None` if no text is due. `left` is the
+    /// maximum number of tests in a request; `None` means no limit.
     fn in_this_thread(
         &mut self,
         question: Question,

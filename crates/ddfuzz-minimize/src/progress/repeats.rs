@@ -125,8 +125,8 @@ impl Progress<'_> {
         self.unrepeated() == 0
     }
 
-    /// Returns how many runs are left of the removals of single bytes that were chosen to be run
-    /// again.
+    /// Returns the number of repeated runs that are still to be made. Each runs the best text
+    /// without a single byte, as an earlier test did. 0 if no removal was chosen to be run again.
     pub(super) fn unrepeated(&self) -> u64 {
         let repeats = self.repeats.as_ref();
         repeats.map_or(0, |repeats| repeats.open.len() as u64)

@@ -17,12 +17,14 @@ use ddfuzz_triage::Severity;
 /// groups of crashes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
-    /// Number of fuzzing runs in this call of `ddfuzz run`; of a call that completes the `--runs` of
-    /// an interrupted one, in both.
+    /// Number of fuzzing runs in this call of `ddfuzz run`. If this call completes the `--runs` of
+    /// interrupted calls, their runs are included.
     pub runs: u64,
-    /// Number of fuzzing runs of the campaign, in all calls of `ddfuzz run` together. Of these, and
-    /// of earlier campaigns in the directory, `runs_seen` of the groups counts those that failed.
-    pub runs_of_campaign: u64,
+    /// Number of fuzzing runs of the campaign, in all calls of `ddfuzz run` together; left out of
+    /// the JSON if all were made in this call. The failing ones among them are counted in
+    /// `runs_seen` of the groups, together with those of earlier campaigns in the same directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_of_campaign: Option<u64>,
     /// Fuzzing runs per second in this call of `ddfuzz run`.
     pub runs_per_s: f64,
     /// Duration of the fuzzing in this call of `ddfuzz run`, in seconds.
@@ -43,7 +45,7 @@ pub struct RunResult {
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub unnamed_hangs: u64,
     /// Number of findings (crashes, hangs and others) of this call of `ddfuzz run` that were not
-    /// stored because the disk was full to the end; omitted if 0.
+    /// stored because the disk was full, and still was when the fuzzing ended; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub unstored: u64,
     /// Way in which the target was run: fork server, `execve` and so on.

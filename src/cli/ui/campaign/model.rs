@@ -143,8 +143,8 @@ impl ScreenModel {
         self.progress = Some(*progress);
     }
 
-    /// Raises the number of runs of each group to what the campaign has counted (`seen`, by kind and
-    /// major key): what was read of a group from its file is older.
+    /// Raises the number of runs of each group to the number in `seen`, by kind and major key: the
+    /// campaign has counted it, while the number that was read from the group's file may be older.
     pub fn seen(&mut self, seen: &BTreeMap<Kind, BTreeMap<String, u64>>) {
         for group in &mut self.groups {
             let of_kind = seen.get(&group.kind);
@@ -459,9 +459,10 @@ impl Group {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Replaces the data of this crash group by the newer data `now`. If the group has a minimized
-    /// input, and `now` is about another crash of the group without a smaller minimized input, only
-    /// the number of runs is taken over. The number of runs never falls: files may be older.
+    /// Replaces the data of this crash group by the newer data `now`, but keeps the higher number
+    /// of runs, because `now` may come from an older file. Takes over only the number of runs if
+    /// the minimization of this group has finished, and `now` has another stored crash of the group
+    /// without a smaller minimized input.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {

@@ -188,7 +188,7 @@ impl Reading {
         !self.report.stack.is_empty()
     }
 
-    /// Records what a line of the report says that is no stack frame.
+    /// Records what `line` says, a line of the report that is no stack frame.
     fn line(&mut self, line: &str) {
         if self.in_stack {
             self.in_stack = false;
@@ -214,7 +214,9 @@ impl Reading {
         }
     }
 
-    /// Records a stack frame; `is_first` says that its line has the number 0.
+    /// Adds `frame` to the stack of the report to which it belongs; that stack is known from the
+    /// lines before. `is_first` says that the frame has the number 0: after another frame, it
+    /// begins a stack that is not recorded.
     fn frame(&mut self, is_first: bool, frame: ReportFrame) {
         if self.in_stack && is_first {
             self.part = Part::Other; // two stacks without a word between them
@@ -343,8 +345,9 @@ impl ReportFrame {
 /// Maximum number of bytes that are kept of a function name or path in a sanitizer's report.
 const LONGEST: usize = 1024;
 
-/// Parses a line of a sanitizer's report that is a stack frame. Returns whether the frame has the
-/// number 0, and the frame; `None` for other lines.
+/// Parses `line`, a line of a sanitizer's report, as a stack frame. Returns whether the frame
+/// begins with the number 0, and the frame; `None` if `line` is no stack frame. A frame without a
+/// number never counts as having the number 0.
 ///
 /// ```text
 /// #1 0x55d0 in function(int) /path/file.c:3:4       by default: a number before the frame
@@ -361,12 +364,13 @@ fn frame_line(line: &str) -> Option<(bool, ReportFrame)> {
     Some((number == 0, parse_frame(rest[end..].trim())))
 }
 
-/// The text that stands for the module of code outside all modules, as sanitizers print it by
-/// default.
+/// Name given to the function of a stack frame whose address is outside all modules, as in the
+/// default format of sanitizers.
 const NO_MODULE: &str = "(<unknown module>)";
 
-/// Parses a stack frame in the format that ddfuzz requests from AddressSanitizer; `None` for other
-/// lines that begin with an address.
+/// Parses a stack frame in the format that ddfuzz has AddressSanitizer print: `line` has the
+/// address, the module, and the offset in the module, without a number before them. `None` if
+/// `line` has another format.
 fn brief_frame(line: &str) -> Option<ReportFrame> {
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let (address, place) = line.strip_prefix("0x")?.split_once(' ')?;
