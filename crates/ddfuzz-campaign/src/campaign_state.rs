@@ -423,8 +423,9 @@ impl Checkpoint {
             .sum()
     }
 
-    /// Returns a [`Progress`] with the counts of this checkpoint (runs, groups, crashes and so on),
-    /// all of the whole campaign; fields that the checkpoint does not know are 0 or empty.
+    /// Returns a [`Progress`] with the numbers of runs, groups, crashes, hangs and runs over the
+    /// memory limit that this checkpoint has counted in the whole campaign; all other fields have
+    /// their default values.
     pub(crate) fn progress(&self) -> Progress {
         let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         Progress {

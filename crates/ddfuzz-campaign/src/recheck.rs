@@ -145,7 +145,8 @@ impl Recheck<'_> {
         Ok(())
     }
 
-    /// Checks one group as [`check`](Self::check) does; returns `None` if a run of it was abandoned.
+    /// Checks one group as [`check`](Self::check) does, but returns `None`, too, if a run of this
+    /// check was abandoned because the call of ddfuzz ends.
     fn check_or_leave(
         &self,
         triagers: &mut LastTriager,

@@ -83,7 +83,8 @@ pub struct Progress {
     pub phase: Phase,
     /// Milliseconds since this call of ddfuzz began to fuzz.
     pub time_ms: u64,
-    /// Number of runs of the campaign, in all calls of ddfuzz together, whose findings are stored.
+    /// Number of runs of the campaign, in all calls of ddfuzz together. A run that ddfuzz makes
+    /// itself counts once its finding, if it has one, is stored.
     pub runs: u64,
     /// Number of runs that this call of ddfuzz has made and counted per second of its fuzzing time.
     pub runs_per_s: f64,
@@ -101,10 +102,11 @@ pub struct Progress {
     pub ooms: u64,
     /// Number of groups of crashes that wait to be minimized or are being minimized.
     pub minimizing: u64,
-    /// Largest number of edges of the target that the runs of one worker have covered; `None` if
-    /// the target reports no coverage, or none is known yet.
+    /// Largest number of the target's edges that the runs of a single worker have covered; `None`
+    /// if the campaign is not guided, the target reports no coverage, or no worker has reported any
+    /// yet.
     pub edges: Option<u64>,
-    /// Number of all edges of the target; `None` if it reports no coverage, or is not known yet.
+    /// Number of all edges of the target; `None` in the same cases as `edges`.
     pub edges_of: Option<u64>,
     /// Fraction, from 0 to 1, of the covered edges that are covered again with the same counts when
     /// an input is run again; `None` without coverage.
@@ -135,9 +137,10 @@ pub trait Screen<P = Progress>: Send {
     /// Shows the present progress of the job to the user; called several times a second.
     fn progress(&mut self, progress: &P);
 
-    /// Shows the user how many runs of the campaign have ended in each group: by the group's kind
-    /// and major key (12 hex digits). Called before [`progress`](Screen::progress), whose counts are
-    /// the sums of these.
+    /// Shows the user how many runs of the campaign have ended in each group. The parameter has
+    /// these numbers by the kind of the group and its major key (12 hex digits). Called before
+    /// [`progress`](Screen::progress), whose numbers of crashes, hangs and runs over the memory
+    /// limit are sums of these numbers.
     fn seen(&mut self, _: &BTreeMap<Kind, BTreeMap<String, u64>>) {}
 
     /// Shows the user a group of crashes that is new, or whose reproducer has become smaller.

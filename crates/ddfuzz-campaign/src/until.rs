@@ -198,12 +198,12 @@ impl Deadline {
     }
 }
 
-/// How long the classification of a run that has ended may go on when the workers have to stop: a
-/// crash of the last moment is then found, too.
+/// Time for which the classification of a run may go on after the workers have to stop, so that a
+/// crash that has occurred just before is still found.
 const CLASSIFICATION_TIME: Duration = Duration::from_millis(500);
 
-/// Returns `target` so that its runs are abandoned half a second later: for runs that classify a
-/// run which has ended.
+/// Returns a copy of `target` for runs that classify a run which has ended: they are abandoned half
+/// a second ([`CLASSIFICATION_TIME`]) later than other runs of `target`.
 pub(crate) fn classifying(target: &Target) -> Target {
     Target {
         abandon_when: target.abandon_when.clone().delayed(CLASSIFICATION_TIME),
@@ -267,8 +267,8 @@ impl<'a> StopCondition<'a> {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns `target` so that its runs are abandoned as soon as the workers have to stop: then no
-    /// run under way is waited for.
+    /// Returns a copy of `target` whose runs are also abandoned as soon as the workers have to
+    /// stop, so that a worker does not wait for the end of its current run.
     pub(crate) fn abandoning(&self, target: &Target) -> Target {
         let broken = Arc::clone(&self.broken);
         let stopped = target.abandon_when.clone();

@@ -9,26 +9,26 @@ use std::time::{Duration, Instant};
 use crate::ExecError;
 use crate::watch::wait_until_readable;
 
-/// Longest wait for a process between two checks whether the run is abandoned.
+/// Longest time that a wait for data goes on between two checks of the conditions.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 
-/// The conditions under which runs of a target are abandoned: killed at once, whatever their time
-/// limits are. A run that is abandoned has no result: the executor returns
-/// [`ExecError::Abandoned`]. A condition that is met stays met. All values are equal, so that the
-/// conditions do not count when targets are compared.
+/// The conditions under which runs of a target are abandoned, whatever their limits are: as soon as
+/// one condition is met, the run is killed and has no result, and the executor fails with
+/// [`ExecError::Abandoned`]. A condition that is met has to stay met. Any two values of this type
+/// are equal, so that the conditions do not count when targets are compared.
 #[derive(Clone, Default)]
 pub struct AbandonWhen(Vec<Arc<dyn Fn() -> bool + Send + Sync>>);
 
 impl AbandonWhen {
-    /// Adds a condition: runs are abandoned as soon as `is_met` returns true. It must be fast,
-    /// since it is called every 20 ms during a run.
+    /// Adds a condition: runs are abandoned as soon as `is_met` returns true. `is_met` must be
+    /// fast, since it is called every 10 to 20 ms while a run is waited for.
     #[must_use]
     pub fn or(mut self, is_met: impl Fn() -> bool + Send + Sync + 'static) -> AbandonWhen {
         self.0.push(Arc::new(is_met));
         self
     }
 
-    /// Adds the condition that the time is `end` or later; `None` adds none.
+    /// Adds the condition that the time `end` is reached; adds none if `end` is `None`.
     #[must_use]
     pub fn or_at(self, end: Option<Instant>) -> AbandonWhen {
         match end {
@@ -37,7 +37,8 @@ impl AbandonWhen {
         }
     }
 
-    /// Returns conditions that are met `delay` after these were first found to be met.
+    /// Returns conditions that are met later: when `delay` has passed since a check of the returned
+    /// conditions first found one of the present conditions to be met.
     #[must_use]
     pub fn delayed(self, delay: Duration) -> AbandonWhen {
         let met_at = OnceLock::new();
@@ -45,12 +46,12 @@ impl AbandonWhen {
             .or(move || self.is_met() && met_at.get_or_init(Instant::now).elapsed() >= delay)
     }
 
-    /// Checks whether one of the conditions is met, so that a run is to be abandoned.
+    /// Returns true if one of the conditions is met, so that runs are to be abandoned.
     pub fn is_met(&self) -> bool {
         self.0.iter().any(|is_met| is_met())
     }
 
-    /// Fails with [`ExecError::Abandoned`] if one of the conditions is met.
+    /// Returns the error [`ExecError::Abandoned`] if one of the conditions is met.
     pub(crate) fn check(&self) -> Result<(), ExecError> {
         match self.is_met() {
             true => Err(ExecError::Abandoned),
@@ -58,8 +59,8 @@ impl AbandonWhen {
         }
     }
 
-    /// Waits until `fd` can be read or its other end is closed, for at most `timeout`; returns
-    /// false if the time is over, or one of the conditions is met.
+    /// Waits, for at most `timeout`, until `fd` can be read or its other end is closed. Returns
+    /// false if the time is over, or one of the conditions is met, before that.
     pub(crate) fn wait_until_readable(&self, fd: impl AsFd, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         loop {

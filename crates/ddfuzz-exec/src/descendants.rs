@@ -81,9 +81,11 @@ impl TreeExecutor {
         }
     }
 
-    /// Runs the target on `input` and traces all processes of the run, and tries this again if it
-    /// fails. Returns what the tracer has seen; `None` if all tries failed, or the system refuses
-    /// to trace, after which no later run is traced either. Fails when the run is abandoned.
+    /// Runs the target on `input`, traces all processes of the run, and returns what the tracer has
+    /// seen. If the fork server or the tracer fails, tries again, [`MOST_TRIES`] times in all and
+    /// for [`RETRY_TIME`] at most. Returns `None` if all tries have failed, or if the system
+    /// refuses to trace; in the latter case, no later run is traced either. Fails if the run is
+    /// abandoned, or if the target cannot be prepared for tracing.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {

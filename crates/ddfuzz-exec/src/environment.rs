@@ -21,10 +21,10 @@ print_stacktrace=1:verify_asan_link_order=0";
 /// The sanitizer option for reports without colors. By default a sanitizer asks for each byte of
 /// shadow memory that it prints whether its report goes to a terminal: two system calls each.
 const PLAIN: &str = ":color=never";
-/// Options of AddressSanitizer for reports without the legend, and with only those parts of stack
-/// frames that ddfuzz parses: address, module and offset. Printing each piece of a frame, such as a
-/// character of this format, takes a call that clears a page of memory: by default a frame has 35
-/// pieces, with its build id digit by digit; with these options it has four.
+/// Options of AddressSanitizer for short reports: without the legend, and with only those parts of
+/// stack frames that ddfuzz parses (address, module and offset). For each piece of a frame, such as
+/// a character of this format, the sanitizer makes a call that clears a page of memory: by default
+/// a frame has 35 pieces, among them each digit of a build id; with these options it has four.
 const BRIEF: &[u8] = b":print_legend=0:stack_trace_format=\"%p %m%o\"";
 /// The sanitizer option by which a sanitizer removes the program's own handler of SIGABRT before it
 /// aborts. With the option, each abort of the program, too, makes the sanitizer write a report.

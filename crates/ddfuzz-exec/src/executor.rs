@@ -26,8 +26,8 @@ pub trait Executor: Send {
         Ok(runs.and_then(|runs| runs.last().copied()))
     }
 
-    /// Runs the target as [`run_some`](Executor::run_some) does, but on each input in a new
-    /// process. `None`, without a run, if this executor can only use a shared process. Fails as
+    /// Runs the target as [`run_some`](Executor::run_some) does, but each input in a new process.
+    /// Makes no run and returns `None` if this executor can only use a shared process. Fails as
     /// [`run`](Executor::run) does.
     fn run_fresh_some(&mut self, inputs: &[&[u8]]) -> Result<Option<Vec<Run>>, ExecError> {
         match self.freshness() {
@@ -259,8 +259,8 @@ pub enum ExecError {
         /// How the server failed, in words for the error message.
         why: String,
     },
-    /// The run was abandoned before its end, or not begun, because a condition of the target's
-    /// [`AbandonWhen`](crate::AbandonWhen) is met. It says nothing of the input.
+    /// ddfuzz abandoned the run before its end, or did not begin it, because a condition of the
+    /// target's [`AbandonWhen`](crate::AbandonWhen) is met. The error says nothing about the input.
     #[error("the run was abandoned, because ddfuzz was to end")]
     Abandoned,
     /// The operating system refused something that running targets needs.

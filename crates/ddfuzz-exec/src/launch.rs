@@ -111,7 +111,7 @@ pub(crate) struct Launch {
     pub(crate) env_only: bool,
     pub(crate) cwd: PathBuf,
     pub(crate) limits: Limits,
-    /// When runs are abandoned, whatever their limits.
+    /// Conditions under which runs are abandoned, whatever the limits of the runs are.
     pub(crate) abandon_when: AbandonWhen,
     pub(crate) identity: Option<Identity>,
     pub(crate) cgroup: Option<Cgroup>,

@@ -36,7 +36,7 @@ pub(crate) trait Retriable {
     fn launch(&self) -> &Launch;
     fn scratch(&mut self) -> &mut Scratch;
 
-    /// Returns when runs of the target are abandoned.
+    /// Returns the conditions under which runs of the target are abandoned.
     fn abandon_when(&self) -> &AbandonWhen {
         &self.launch().abandon_when
     }
@@ -65,10 +65,12 @@ pub(crate) enum Failure {
     Request(RequestError),
 }
 
-/// Runs the target on the first of `inputs` and on as many of those after it as one request takes,
-/// and returns the fork server's answer. If that fails, tries again with the first input alone,
-/// each time with a new fork server, up to [`MOST_RUNS`] or [`MOST_STARTS`] times. Fails without a
-/// further try when the run is abandoned.
+/// Requests from the fork server to run the target on the first of `inputs` and on as many of those
+/// after it as one request takes, and returns the server's answer. If that fails, tries again with
+/// the first input alone, each time with a new fork server, until [`MOST_RUNS`] requests or
+/// [`MOST_STARTS`] starts of a server have failed; then returns the result of [`give_up`]. Fails
+/// without a further try if the run is abandoned, or if no further try can help
+/// ([`Retriable::lasting`]).
 pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();

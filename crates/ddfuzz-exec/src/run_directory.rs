@@ -55,9 +55,10 @@ impl RunDirectory {
     }
 
     /// Locks the directory for a run that is about to begin, and waits while a run of another
-    /// thread or process has it locked. Does nothing if this thread has it locked already. If it
-    /// stays locked for longer than `lock_timeout`, another program seems to hold the lock: the run
-    /// then begins without it; so does a run that is abandoned, and is then not waited for.
+    /// thread or process has the lock. Does nothing if this thread has the lock already. If the
+    /// wait takes longer than `lock_timeout`, another program seems to hold the lock: this run
+    /// begins without the lock, and no directory is locked any more. If `abandon_when` is met, the
+    /// run also begins without the lock, since nobody waits for its result.
     pub(crate) fn enter(&mut self, abandon_when: &AbandonWhen) {
         let own = (self.id, std::thread::current().id());
         if self.locked || locked().contains(&own) {

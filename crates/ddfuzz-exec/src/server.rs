@@ -66,7 +66,8 @@ pub(crate) struct Server {
 /// or could not execute the program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
-    /// The run was abandoned; the fork server still makes it.
+    /// ddfuzz no longer waits for the reply, because the run was abandoned; the fork server may
+    /// still be making the run.
     #[error("the run was abandoned")]
     Abandoned,
     /// The fork server died.
@@ -499,8 +500,8 @@ pub(crate) fn check_descent(
     Ok(())
 }
 
-/// Fills `buffer` from a pipe; fails if that takes longer than `timeout`, the pipe is closed
-/// before, or `abandon_when` says that nobody waits any more.
+/// Fills `buffer` with bytes from the pipe `from`. Fails if that takes longer than `timeout`, if
+/// the pipe is closed before, or, as at a timeout, if a condition of `abandon_when` is met.
 pub(crate) fn read_within(
     from: &mut File,
     buffer: &mut [u8],

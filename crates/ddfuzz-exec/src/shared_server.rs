@@ -33,8 +33,9 @@ pub(crate) struct SearchLoop {
     /// Number of processes that have made runs of the search on the current fork server and have
     /// ended since.
     forked: u64,
-    /// Whether a run in a new process has written files in the working directory while later runs
-    /// of the same request could see them: from then on each such run has a request to itself.
+    /// Whether a run in a new process has once written files in the working directory while later
+    /// runs of the same request could see these files. If so, each run in a new process has a
+    /// request to itself from then on.
     writes_files: bool,
     detector: HangDetector,
 }
@@ -96,7 +97,8 @@ struct SearchRuns<'a>(&'a mut TraceServer);
 
 impl SearchRuns<'_> {
     /// Converts the fork server's answer to the results of the runs of its request. If the process
-    /// of these runs has ended, deletes the files that it has left.
+    /// that made these runs has ended, deletes the files that the process has left. If a run
+    /// exceeded its memory limit, also ends the fork server.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = self.returned(answer.number)?;
         if self.0.search.as_ref().is_none_or(|search| !search.lives) {
@@ -120,8 +122,8 @@ impl SearchRuns<'_> {
         Ok(runs)
     }
 
-    /// Returns the results of the first `count` runs of the last request, all of which returned
-    /// normally.
+    /// Returns the results of the first `count` runs of the last request. All these runs must have
+    /// returned normally.
     fn returned(&self, count: usize) -> Result<Vec<Run>, ExecError> {
         let server = self.0.server.as_ref().filter(|_| count > 0);
         let Some(server) = server else {
@@ -205,10 +207,11 @@ impl SharedServerExecutor {
         }
     }
 
-    /// Runs the first of `inputs`, and as many of the next ones as [`Executor::run_some`] says, on
-    /// the fork server that also makes the tracer's runs, with `flags` in the request, and returns
-    /// the runs. `None`, without a run, if this server does not fork the loaded program, or if the
-    /// search has got a server of its own.
+    /// Runs the target on the first of `inputs`, and on as many of the next ones as
+    /// [`Executor::run_some`] says, on the fork server that also makes the tracer's runs; returns
+    /// the runs. `flags`: flags of the request (bits of [`flag`]). Makes no run and returns `None`
+    /// if this server does not fork the loaded program, or if the search has a fork server of its
+    /// own by now.
     fn run_shared(&mut self, inputs: &[&[u8]], flags: u64) -> Result<Option<Vec<Run>>, ExecError> {
         let mut server = self.of.lock();
         if self.own.is_some() || server.server.is_some() && server.mode != ServerMode::Forking {
@@ -225,9 +228,9 @@ impl SharedServerExecutor {
         runs.finish(answer).map(Some)
     }
 
-    /// Returns the last change of the working directory before a request for runs in `count` new
-    /// processes, by which files are noticed that one of them writes and a later one could see.
-    /// `None` if each run has to have a request to itself.
+    /// Returns the time of the last change of the working directory before a request for `count`
+    /// runs, each in a new process. If another time is found after the request, a run has written
+    /// files that later runs may have seen. `None` if each run must have a request to itself.
     fn change_before(&self, count: usize) -> Option<LastChange> {
         let server = self.of.lock();
         let writes_files = server.search.as_ref().is_none_or(|it| it.writes_files);

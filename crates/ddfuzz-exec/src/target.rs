@@ -45,8 +45,8 @@ pub struct Target {
     /// random numbers, the times and the process id that the program reads before its first use of
     /// the input. Runs in fresh processes never share them.
     pub freeze_start: bool,
-    /// When runs of the target are abandoned, without a result; never by default. Says nothing of
-    /// the target itself, and is not recorded.
+    /// Conditions under which runs of the target are abandoned, without a result; none by default.
+    /// The conditions are not part of the target's description, and are not recorded.
     pub abandon_when: AbandonWhen,
 }
 

@@ -197,7 +197,7 @@ impl Traceable {
         self.lock().way
     }
 
-    /// Returns when runs of the target are abandoned.
+    /// Returns the conditions under which runs of the target are abandoned.
     pub fn abandon_when(&self) -> AbandonWhen {
         self.lock().launch.abandon_when.clone()
     }

@@ -32,7 +32,8 @@ pub(crate) enum WaitOutcome {
     /// Waiting ended without a reply: the run was killed at a limit, and the fork server does not
     /// answer.
     Silent(Ended),
-    /// Waiting ended because the run was abandoned; it goes on until its server is stopped.
+    /// Waiting ended because the run was abandoned; the run goes on until its fork server is
+    /// stopped.
     Abandoned,
     /// Waiting ended because the fork server did not accept the request within the limits of a run.
     Untaken,
@@ -72,7 +73,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) scratch: Option<&'a Path>,
     /// Threads of ddfuzz that empty the pipes to which the run writes.
     pub(crate) output_readers: &'a [Pid],
-    /// When the run is abandoned, whatever its limits.
+    /// Conditions under which the run is abandoned, whatever its limits are.
     pub(crate) abandon_when: &'a AbandonWhen,
 }
 
@@ -84,9 +85,9 @@ pub(crate) struct HangCheck<'a> {
 }
 
 impl Watch<'_> {
-    /// Waits until the fork server's reply can be read. Kills the run if it exceeds `limits`, or if
-    /// `look` recognises its hang as a known one; does not wait for a run that is abandoned.
-    /// Returns why waiting ended.
+    /// Waits until the fork server's reply can be read, and returns why waiting ended. Kills the
+    /// run if it exceeds `limits`, or if `look` (hang detection) recognises it as a known hang.
+    /// Ends without killing the run if the run is abandoned (`abandon_when`).
     pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
         let first = look.as_ref().and_then(|look| look.detector.first_pause());

@@ -114,8 +114,9 @@ fn beside(it: &AccessRecord) -> String {
     }
 }
 
-/// Writes a sentence about the call that moves a heap block although its old address is still used:
-/// how the run ends if the old block stays. `None` if the explanation has no such call.
+/// Writes a sentence about the call that moves a heap block (`realloc`, or `free` after a copy of
+/// the content to a longer block) although the program still uses the block's old address: how the
+/// run ends if the old block stays. `None` if the explanation has no such call.
 pub(crate) fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         if it.access.is_some() {

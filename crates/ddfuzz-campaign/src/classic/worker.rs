@@ -57,9 +57,10 @@ pub(super) struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Makes the up to 16 runs of the chunk that begins with run `first`, and returns their
-    /// results. If the worker is stopped meanwhile, abandons the run under way and returns the runs
-    /// made so far; the engine then counts no later chunk.
+    /// Makes the runs of the chunk that begins with run number `first` (counted from the start of
+    /// the campaign), at most 16, and returns their results. If the worker is stopped meanwhile,
+    /// this call abandons the current run and returns the results of the runs before that one; the
+    /// engine then commits no chunk after this one.
     pub(super) fn run_chunk(&mut self, first: u64) -> Result<Chunk, ExecError> {
         let count = CHUNK.min(self.shared.end - first);
         let mut chunk = Chunk {
@@ -78,8 +79,9 @@ impl Worker<'_> {
         Ok(chunk)
     }
 
-    /// Makes the runs of a chunk that has none yet, and classifies them, until the worker is
-    /// stopped.
+    /// Makes and classifies the planned runs of `chunk`, which has none yet, and adds their number
+    /// and their findings to `chunk`. Returns early when the worker is stopped; fails with
+    /// [`ExecError::Abandoned`] if a run was abandoned for this reason.
     fn fill(&mut self, chunk: &mut Chunk) -> Result<(), ExecError> {
         let (first, count) = (chunk.first, chunk.planned);
         // A target that is started for each run takes one input at a time.

@@ -41,9 +41,9 @@ const POLL: Duration = Duration::from_millis(5);
 const RECORD_FILE: &str = "ddfuzz.json";
 /// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Time that workers have to start.
+/// Longest time that the main process waits, at the start, for workers that have not connected.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time that workers have to end after fuzzing. They abandon their runs.
+/// Longest time that workers may take to end after fuzzing; then LibAFL's launcher kills them.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// A worker is granted the remaining runs of the campaign, divided by this number and by the number
 /// of workers, so that all workers end at about the same time.
@@ -87,8 +87,8 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) until: Option<Until>,
     /// Detects that the target's program was rebuilt.
     pub(super) watch: ProgramWatch,
-    /// Whether the workers have to abandon their runs, because fuzzing has ended; the worker
-    /// processes share this flag.
+    /// Flag in memory that the main process shares with the worker processes: true once fuzzing has
+    /// ended. The workers then abandon their runs.
     over: &'static AtomicBool,
     /// Whether the program was rebuilt, so that all worker processes must be started again.
     pub(super) rebuilt: bool,
@@ -205,8 +205,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Returns when the workers that are started next abandon their runs: when fuzzing has ended,
-    /// or its time is over.
+    /// Returns when workers started next abandon their runs: at the target's own conditions, when
+    /// fuzzing has ended (the flag `over`, which this call updates), or at its time limit.
     pub(super) fn begin_fuzzing(&self) -> AbandonWhen {
         self.over.store(self.is_over(), Ordering::Relaxed);
         let over = self.over;

@@ -17,8 +17,8 @@ use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
-/// Least time, after the time for fuzzing is over, in which suspected hangs are examined; and the
-/// time for fuzzing divided by the time for that.
+/// Time for examining suspected hangs after fuzzing, if fuzzing has a time limit: the time limit
+/// divided by the second value, but at least the first value.
 const NAMING: (Duration, u32) = (Duration::from_secs(1), 5);
 /// Time between two checks, after fuzzing, whether the examination of a suspected hang has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -72,7 +72,8 @@ pub(super) struct ExaminedHang {
 pub(super) struct HangExaminer {
     target: Target,
     way: Way,
-    /// Whether the examinations have ended, so that the one under way is abandoned.
+    /// Flag that ends the examinations: when the flag is true, runs of the current examination are
+    /// abandoned.
     is_left: Arc<AtomicBool>,
     waiting: VecDeque<SuspectedHang>,
     /// The group of the hang with each known signature (hash of the looping code); `None` while a
@@ -228,9 +229,9 @@ impl HangExaminer {
         None
     }
 
-    /// Ends the examinations: abandons the one under way, and removes and returns the suspected hangs
-    /// that were not examined, each with its group if that is known. Several hangs at one site in the program (place at which runs hang) whose group is
-    /// unknown are returned only once.
+    /// Ends the examinations: abandons the current one, and removes and returns the suspected hangs
+    /// that have no verdict, each with its group if the group is known. Of several hangs at one
+    /// site (place in the program) whose group is unknown, returns only one.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         self.is_left.store(true, Ordering::Relaxed);
         let busy = self.busy.take().map(|(suspect, _)| suspect);
@@ -375,10 +376,10 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of the
-    /// suspected hangs without a signature, until none remains or the user stops; where fuzzing has a
-    /// time limit, for a fifth of that time at most ([`NAMING`]). Then counts all others in their
-    /// groups, and stores those without a known group as flaky crashes.
+    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of those
+    /// without a signature, until none is left or the user stops; if fuzzing has a time limit, for
+    /// a fifth of that time at most, but for up to 1 s in any case ([`NAMING`]). Then counts the
+    /// remaining hangs in their groups, and stores those without a known group as flaky crashes.
     pub(super) fn examine_rest(&mut self) -> Result<(), CampaignError> {
         let (fuzzed, began) = (self.fuzzed_by_all(), Instant::now());
         let time = self.settings.time.map(|time| NAMING.0.max(time / NAMING.1));

@@ -232,11 +232,11 @@ impl ShMemProvider for UnlinkedShMem {
     }
 }
 
-/// Returns a new flag, which is false, in memory that this process shares with all processes that
+/// Returns a new flag, initially false, in memory that this process shares with all processes that
 /// it forks later. The memory is never freed.
 ///
 /// # Errors
-/// When there is no memory.
+/// When the system refuses the memory.
 pub(super) fn shared_flag() -> io::Result<&'static AtomicBool> {
     let (access, kind) = (
         libc::PROT_READ | libc::PROT_WRITE,

@@ -60,7 +60,7 @@ pub(super) struct WorkerSettings<'a> {
     pub(super) max_len: u64,
     /// Number of the campaign's runs that were made before these workers were started.
     pub(super) run_before: u64,
-    /// When the workers abandon their runs, because fuzzing has ended.
+    /// Conditions under which the workers abandon their runs, such as the end of fuzzing.
     pub(super) abandon_when: AbandonWhen,
 }
 
@@ -86,8 +86,9 @@ impl WorkerSettings<'_> {
         seed.wrapping_add(begun)
     }
 
-    /// Returns the settings of the workers' minimizations, whose runs are abandoned when fuzzing has
-    /// ended; the main process continues them.
+    /// Returns the settings for the minimizations that workers make: those of the campaign, with
+    /// the addition that runs are abandoned when fuzzing has ended. The main process then continues
+    /// the minimizations.
     fn minimizing(&self) -> Minimizing {
         let minimizing = self.settings.minimizing.clone();
         Minimizing {

@@ -385,8 +385,9 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Returns the number of runs of the campaign, in all calls of ddfuzz together; of runs of the
-    /// watched fuzzer only those of this call, since others are not known.
+    /// Returns the number of runs of the campaign in all calls of ddfuzz together or, if that is
+    /// larger, the number of runs in this call: the runs of the watched fuzzer are known for this
+    /// call only.
     fn runs_of_campaign(&self) -> u64 {
         self.runs().max(self.registry.campaign.checkpoint.next)
     }

@@ -13,8 +13,9 @@ use crate::passes::protocol::Protocol;
 use crate::passes::repair::Repair;
 use crate::passes::units::{Bytes, Units};
 
-/// Maximum size, in bytes, of texts that are searched for records and blocks, and for numbers that a
-/// run shows to be wrong. Larger ones are searched for frames only, up to [`LARGEST_FRAME`].
+/// Maximum size, in bytes, of texts in which [`binary`] looks for records, and for numbers (such as
+/// lengths and checksums) that only the comparisons of a run show. In a larger text, of up to
+/// [`LARGEST_FRAME`] bytes, [`binary`] looks for frames only.
 pub(super) const LARGEST: usize = 1 << 14;
 
 /// Maximum number of guesses of each kind that are tested for one text. A guess says where the text

@@ -12,25 +12,30 @@ use crate::passes::syntax::syntax;
 use crate::passes::units::{Lines, Units};
 use crate::passes::words::{shorten_names, words};
 
-/// Number of lines above which whole lines of a text are deleted in one list.
+/// Number of lines that a text must exceed for passes to delete its whole lines.
 const MANY_LINES: usize = 8;
-/// One test deletes the last lines of a text, as many as it has lines divided by this number, to
-/// learn whether its brackets must match. They need not if the text still fails.
+/// Divisor for a test that deletes the last lines of a text: it deletes as many lines as the text
+/// has, divided by this number. If the text then still fails, its brackets need not match.
 const END: usize = 8;
-/// What the first passes have found out about the structure of a text.
+/// What the passes by structure and by lines have found out about a text, for the passes after
+/// them.
 pub(super) struct Found {
-    /// Whether a format or a grammar fits and made the text smaller.
+    /// Whether the known structure is a format or a grammar that fits the text and has made the
+    /// text smaller.
     pub contained: bool,
-    /// Whether the text is reduced word by word.
+    /// Whether the text is to be reduced by its names, lines and words, because no format or
+    /// grammar has made it smaller.
     pub by_words: bool,
-    /// Whether the text was reduced line by line.
+    /// Whether the text was reduced by whole lines ([`delete_whole_lines`], [`delete_after_cut`]).
     by_lines: bool,
-    /// Whether the text has a structure by which it was reduced.
+    /// Whether the text was reduced by a structure: by a format or a grammar or, in later passes,
+    /// by a binary frame, by brackets or by a binary format.
     pub structured: bool,
 }
 
-/// Reduces the input by its `known` structure, or by whole lines, and returns what was found out. If
-/// the input is a text and its format did not help, `known` becomes [`Structure::Text`].
+/// Reduces the input by its structure `known`, and by whole lines if it is a text that no format or
+/// grammar has made smaller. Returns what was found out about the text. If `known` is a format that
+/// did not help, and the input is a text, `known` becomes [`Structure::Text`].
 pub(super) async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> Found {
     let contained = reduce_by_known(work, known).await;
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
@@ -43,13 +48,14 @@ pub(super) async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Stru
     }
 }
 
-/// Reduces a text without a known structure by its brackets; returns whether it has some.
+/// Reduces a text by its brackets, unless it was reduced by another structure before. Returns true
+/// if the text has enough pairs of brackets for this pass.
 pub(super) async fn reduce_brackets(work: &mut CurrentBest, found: &Found) -> bool {
     let fewest = if found.by_lines { 1 } else { FEWEST_PAIRS };
     !found.structured && work.is_text() && structure(work, fewest).await
 }
 
-/// Reduces a text without a grammar by its names, lines and words.
+/// Reduces a text by its names, lines and words, if `found` says so ([`Found::by_words`]).
 pub(super) async fn reduce_words(work: &mut CurrentBest, found: &Found) {
     if found.by_words {
         shorten_names(work).await;
@@ -58,15 +64,16 @@ pub(super) async fn reduce_words(work: &mut CurrentBest, found: &Found) {
     }
 }
 
-/// Reduces a text inside of the input, whose structure `known` is, by all but single bytes.
+/// Reduces a text inside of the input by its structure `known`, and by its lines, brackets, names
+/// and words. Single bytes are left to other passes.
 pub(super) async fn reduce_inner_text(work: &mut CurrentBest, known: &mut Structure) {
     let found = reduce_by_structure(work, known).await;
     reduce_brackets(work, &found).await;
     reduce_words(work, &found).await;
 }
 
-/// Returns true if the input may be a text in a binary frame: it is binary data, or a text with bytes
-/// that are no UTF-8.
+/// Returns true if the input may be a text in a binary frame: `known` says that the input is binary
+/// data, or that it is a text, and it is not valid UTF-8.
 pub(super) fn may_be_framed(work: &mut CurrentBest, known: &Structure) -> bool {
     match known {
         Structure::Binary => true,
@@ -75,9 +82,10 @@ pub(super) fn may_be_framed(work: &mut CurrentBest, known: &Structure) -> bool {
     }
 }
 
-/// Reduces the input by its `known` structure. Returns true if that is a format or a grammar that
-/// fits and made the input smaller; else false. If the input is a text and its format did not help,
-/// `known` becomes [`Structure::Text`], and the input is reduced as a text.
+/// Reduces the input by its structure `known`. Returns true if `known` is a format or a grammar
+/// that fits the input and has made it smaller; otherwise false. If `known` is a format that did
+/// not help, and the input is a text, `known` becomes [`Structure::Text`], and the input is reduced
+/// as a text ([`outline`], [`markup`]).
 async fn reduce_by_known(work: &mut CurrentBest, known: &mut Structure) -> bool {
     if let Structure::Format(format) = known {
         if container(work, format.as_ref()).await {
@@ -100,9 +108,9 @@ async fn reduce_by_known(work: &mut CurrentBest, known: &mut Structure) -> bool 
     }
 }
 
-/// Deletes whole lines of a text if it has more than [`MANY_LINES`] lines and over three quarters
-/// of them have as many opening as closing brackets. Returns true if the text is of this form,
-/// whether or not lines were deleted; else false.
+/// Deletes unneeded lines of a text of more than [`MANY_LINES`] lines, if over three quarters of
+/// the lines each have as many opening as closing brackets. Returns true if the text is of this
+/// form, whether or not lines were deleted; otherwise false.
 async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
     let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
@@ -120,9 +128,9 @@ async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Tests a text of more than [`MANY_LINES`] lines without the last of them ([`END`]), to learn
-/// whether its brackets must match. If it still fails, deletes other lines, too, and returns true;
-/// otherwise returns false.
+/// Tests a text of more than [`MANY_LINES`] lines without its last lines ([`END`]). If the text
+/// still fails, its brackets need not match: then deletes other unneeded lines, too, and returns
+/// true. Returns false if the text does not fail, or has no more than [`MANY_LINES`] lines.
 async fn delete_after_cut(work: &mut CurrentBest) -> bool {
     let mut units = Lines::of(work);
     let lines = units.len();
@@ -137,7 +145,7 @@ async fn delete_after_cut(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Deletes unneeded lines of the current best text, if the text has many lines.
+/// Deletes unneeded lines of the current best text, if it has more than [`MANY_LINES`] lines.
 pub(super) async fn reduce_lines(work: &mut CurrentBest) {
     // Without a newline near its beginning, the text is not split into lines.
     if !work.is_text() || !work.sample().contains(&b'\n') {

@@ -379,8 +379,8 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
     }
 }
 
-/// Reduces the payload (changeable bytes) that passes edit at present, a text, as thoroughly as those
-/// of a file of a known format.
+/// Reduces the payload (changeable bytes) that passes edit at present, and that is a text, with the
+/// same care ([`Care::Thorough`]) as payloads of a file of a known format.
 pub(super) async fn reduce_text(work: &mut CurrentBest) {
     reduce_content(work, Care::Thorough).await;
     work.limit_fruitless(None);

@@ -432,15 +432,15 @@ impl CurrentBest {
     }
 }
 
-/// Returns the number of control characters other than white space.
+/// Returns the number of ASCII control characters, other than white space, in `bytes`.
 fn controls(bytes: &[u8]) -> usize {
     let is_control = |byte: &&u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     bytes.iter().filter(is_control).count()
 }
 
-/// Returns true if bytes look like a text, judged by the first [`SAMPLE`] of them: at most 5 % of
-/// these are control characters other than white space, and they are UTF-8, or at most one in 16 is
-/// not ASCII.
+/// Returns true if the first [`SAMPLE`] of the `bytes` look like a text: at most 5 % of them are
+/// control characters other than white space, and they are valid UTF-8 (whose last character may be
+/// cut off), or at most one in 16 of them is not ASCII.
 pub(super) fn looks_like_text(bytes: &[u8]) -> bool {
     let sample = &bytes[..bytes.len().min(SAMPLE)];
     let is_written = controls(sample) * 20 <= sample.len();

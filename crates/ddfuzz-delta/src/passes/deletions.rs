@@ -199,21 +199,23 @@ pub(super) async fn every_run(work: &mut CurrentBest) {
     }
 }
 
-/// Minimum size, in bytes, of a run of equal bytes that [`stretches`] deletes at once.
+/// Minimum size, in bytes, of the runs of equal bytes that [`stretches`] deletes.
 const LONG_RUN: usize = 8;
-/// Maximum number of runs of equal bytes in a result, the longest ones, at which [`stretches`] tests
-/// deletions.
+/// Maximum number of runs of equal bytes, the longest of a result, around which [`stretches`] tests
+/// deletions, one run at a time. The deletion of all long runs together has no such limit.
 const MOST_RUNS: usize = 4;
-/// Number of tests that a search must have made for each test of [`stretches`] at runs of equal
-/// bytes, and for each of one that keeps an end of the result.
+/// Number of tests that the search must have made for each test of [`stretches`]: first for each
+/// deletion around runs of equal bytes, second for each deletion of all but one end of the result.
 const TESTS_PER_STRETCH: (usize, usize) = (32, 128);
 
-/// Deletes long stretches of a result in which each single byte is needed, because a smaller number
-/// of them moves the rest to where it does not fail: the runs of equal bytes that are left where
-/// values do not matter, together and one by one; all in front of such a run with it, and all behind
-/// it; then all but a few bytes at one end. Returns true if the text has changed; then single bytes
-/// must be tried again. Makes few tests, compared with the search before it, and none in a
-/// result of at most [`SHORT`] bytes.
+/// Tests deletions of long stretches of a result, one after the other, until one gives FAIL. Each
+/// single byte of the result is needed, but perhaps only because a shorter deletion moves the bytes
+/// behind it to offsets at which they no longer cause the failure. The deletions are, in this
+/// order: all long runs of equal bytes together; each such run; each such run with everything in
+/// front of it, or behind it ([`around_runs`]); all but a few bytes at one end ([`at_ends`]).
+/// Returns true if the text has changed; single bytes must then be tried again. Makes few tests,
+/// compared with the search before ([`TESTS_PER_STRETCH`]), and none in a result of at most
+/// [`SHORT`] bytes.
 pub(super) async fn stretches(work: &mut CurrentBest) -> bool {
     let asked = work.asked();
     let text = work.text();
@@ -245,8 +247,9 @@ pub(super) async fn stretches(work: &mut CurrentBest) -> bool {
     *work.text() != *text
 }
 
-/// Returns deletions of the long runs of equal bytes in a text: of all of them, of each, and of each
-/// with all that is in front of it or behind it.
+/// Returns deletions, each a list of ranges, of the runs of at least [`LONG_RUN`] equal bytes in
+/// `text`: of all of them together, of each of the longest ([`MOST_RUNS`]), and of each of the
+/// longest with everything in front of it, or behind it.
 fn around_runs(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for run in text.chunk_by(|one, next| one == next) {
@@ -266,8 +269,8 @@ fn around_runs(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     cuts
 }
 
-/// Returns deletions of all of a text of `len` bytes but 1, 2, 4, 8, … bytes at its end, or at its
-/// front.
+/// Returns deletions that each leave only the last, or only the first, 1, 2, 4, 8, … bytes of a
+/// text of `len` bytes, at most half of them. A deletion is a list of ranges.
 fn at_ends(len: usize) -> Vec<Vec<Range<usize>>> {
     let kept = std::iter::successors(Some(1), |kept| Some(kept * 2));
     let kept = kept.take_while(|kept| kept * 2 <= len);
@@ -418,7 +421,7 @@ mod tests {
         assert!(second < first / 2, "{rounds:?}");
     }
 
-    /// Minimizes a text; returns the result, and how many tests deleted stretches.
+    /// Minimizes a text; returns the result, and the number of tests of the pass `stretches`.
     fn without_stretches(input: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> (Vec<u8>, usize) {
         assert!(fails(input));
         let mut search = Full::structured(input, Structure::Text);

@@ -20,9 +20,10 @@ const SLACK: usize = 16;
 /// Minimum number of bytes that a range must have for a checksum of one or two bytes to be
 /// recognized; over fewer bytes, it may agree by chance.
 pub(super) const SCOPE: usize = 17;
-/// Maximum number of bytes that are summed up to find the checksums of one text. It bounds the CPU
-/// time of a step to some tenths of a second: all checksums are searched for in texts of up to
-/// 100 KiB, and those of what a length counts in all texts.
+/// Maximum number of bytes, in all, over which the checksums of one text are computed, so that one
+/// step of the search takes some tenths of a second at most. This is enough for all checksums of a
+/// text of up to 100 KiB, and in a larger text at least for the checksums of the range that the
+/// first length field counts.
 const MOST_SUMMED: usize = 1 << 26;
 /// Maximum number of bytes that may follow the bytes which a length field counts.
 const TRAILER: usize = 8;
@@ -180,8 +181,9 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     frames
 }
 
-/// Finds binary formats without a length field, with a checksum of four bytes that is of all bytes
-/// before it or after it. Each format has this field, and the bytes that it covers as pieces.
+/// Finds binary formats without a length field, but with a checksum field of four bytes that covers
+/// all bytes before it, or all bytes after it, and more than half of the text. Each format has this
+/// field, and each covered byte is one of its pieces.
 pub(super) fn sealed(text: &[u8]) -> Vec<Protocol> {
     let mut found = matching(&mut Sums::new(text), &[], usize::MAX);
     found.retain(|check| check.scope.len() > text.len() / 2);
@@ -262,12 +264,12 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     all.into_iter().chain(end).chain(trailed).collect()
 }
 
-/// Checksums of ranges of one text, each computed once, as far as the bytes that may be summed up for
-/// one text ([`MOST_SUMMED`]) suffice.
+/// The checksums of ranges of one text, each of which is computed only once. None is computed that
+/// would exceed the limit for one text ([`MOST_SUMMED`]).
 struct Sums<'a> {
     text: &'a [u8],
     known: HashMap<(Checksum, Range<usize>), u64>,
-    /// Number of bytes that may still be summed up.
+    /// Number of bytes over which checksums may still be computed.
     left: usize,
 }
 
@@ -280,7 +282,8 @@ impl Sums<'_> {
         }
     }
 
-    /// Returns the checksum of the bytes in `scope`; `None` if too many bytes were summed up before.
+    /// Returns the checksum, by the algorithm `checksum`, of the bytes in the range `scope`; `None`
+    /// if computing it would exceed [`MOST_SUMMED`].
     fn of(&mut self, checksum: Checksum, scope: &Range<usize>) -> Option<u64> {
         let key = (checksum, scope.clone());
         if let Some(number) = self.known.get(&key) {
@@ -327,9 +330,10 @@ fn with_checks(sums: &mut Sums<'_>, mut protocol: Protocol, least: usize) -> Pro
     protocol
 }
 
-/// Returns the checksum fields near both ends of the text that match: checksums of the ranges
-/// `scopes`, or of all bytes before or after the checksum; those of an algorithm whose agreement is
-/// less likely chance come first. A checksum of one or two bytes must cover at least `least` bytes.
+/// Returns the matching checksum fields that begin in the first [`FRONT`] or the last [`TRAILER`]
+/// bytes of the text: checksums of one of the ranges `scopes`, or of all bytes before or after the
+/// field, in the order of [`Checksum::ALL`]. A field of one or two bytes must cover at least
+/// `least` bytes.
 fn matching(sums: &mut Sums<'_>, scopes: &[Range<usize>], least: usize) -> Vec<Field> {
     let text = sums.text;
     let is_meant = |scope: &Range<usize>, width: usize| match width {

@@ -15,32 +15,34 @@ use crate::passes::list::ListSearch;
 use crate::passes::protocol::Protocol;
 use crate::passes::units::Bytes;
 
-/// Maximum size, in bytes, of files that are searched for frames. A larger one takes too long to
-/// sum up for each test.
+/// Maximum size, in bytes, of files that are searched for frames. In a larger file, it takes too
+/// long to compute a checksum for each test.
 pub(super) const LARGEST_FRAME: usize = 1 << 22;
 /// Minimum size, in bytes, of a text in a frame.
 const LEAST_TEXT: usize = 32;
-/// Maximum number of guesses of a frame that are tested.
+/// Maximum number of frames of a file, guessed from its numbers, that are tested.
 const READINGS: usize = 4;
-/// Maximum number of rounds in which the text in a frame is reduced; each but the last has changed
-/// it.
+/// Maximum number of rounds in which the text in a frame is reduced. A round is followed by another
+/// one only if it has changed the text.
 const ROUNDS: usize = 4;
 
-/// A file that consists of a text and of the fields around it, as a document of one payload (the
-/// text).
+/// A file that consists of a text and of length and checksum fields around it, as a document whose
+/// only payload (changeable bytes) is the text.
 #[derive(Clone)]
 struct Frame {
     file: Vec<u8>,
-    /// The fields of the frame: lengths first, then checksums by ascending size of what they cover.
+    /// The fields of the frame, in the order in which they are corrected: lengths first, then
+    /// checksums, of which those of fewer bytes come first.
     fields: Vec<Field>,
-    /// The range of the text in the file.
+    /// Range, in bytes, of the text in `file`.
     inner: Range<usize>,
 }
 
 impl Frame {
-    /// Finds the largest run of bytes of a file that can be deleted by the format `protocol`, whose
-    /// fields all count or cover it whole; `None` if it is not a text, or less than half of the
-    /// file.
+    /// Returns the frame around the text that the format `protocol` has in `file`: the longest
+    /// sequence of bytes that `protocol` can delete, and that each of its fields covers either
+    /// completely or not at all. `None` if this sequence does not look like a text, has fewer than
+    /// [`LEAST_TEXT`] bytes, or is less than half of the file.
     fn around_text(file: &[u8], protocol: &Protocol) -> Option<Frame> {
         let fields = &protocol.fields;
         let is_border = |at| {
@@ -60,7 +62,8 @@ impl Frame {
         })
     }
 
-    /// Returns the file with `content` in place of the text, and with corrected fields.
+    /// Returns a copy of this frame with `content` in place of the text, and with corrected lengths
+    /// and checksums.
     fn with_text(&self, content: &[u8]) -> Frame {
         let Range { start, end } = self.inner;
         let moved = |at: usize| match at >= end {
@@ -121,10 +124,10 @@ impl Document for Frame {
     }
 }
 
-/// Finds a length field or a checksum of four bytes that is of a text in the file, and reduces this
-/// text as if it were the whole input; the fields stay correct. Returns whether a test has confirmed
-/// such a frame.
-/// `inner` returns the structure of the text.
+/// Looks in the file for a text that a length field counts, or that a checksum of four bytes
+/// covers. If a test confirms such a frame, reduces the text as if it were the whole input, while
+/// the fields stay correct, and returns true; otherwise returns false. `inner` returns the
+/// structure of a given text.
 pub(super) async fn framed_text(work: &mut CurrentBest, inner: fn(&[u8]) -> Structure) -> bool {
     let len = work.len();
     if !(LEAST_TEXT..=LARGEST_FRAME).contains(&len) {
@@ -159,9 +162,9 @@ pub(super) async fn framed_text(work: &mut CurrentBest, inner: fn(&[u8]) -> Stru
     false
 }
 
-/// Tests whether the text in a frame can be edited: deletes a byte inside of a word or of a blank
-/// (behind which brackets still match) or, if the file does not fail then, the last or the first
-/// byte. Returns whether one of these files fails.
+/// Tests whether the text in a frame can be edited: deletes one byte in the middle of a word or of
+/// blanks, so that brackets stay matched, or, if the file then does not fail, the last or the first
+/// byte of the text. Returns whether one of these files fails.
 async fn confirm(work: &mut CurrentBest) -> bool {
     let text = work.text();
     let kind = |byte: u8| match byte {
@@ -181,8 +184,9 @@ async fn confirm(work: &mut CurrentBest) -> bool {
     false
 }
 
-/// Reduces the text in a frame by its structure, which `inner` returns, and by bytes, in rounds until
-/// one changes nothing.
+/// Reduces the text in a frame in rounds, until a round changes nothing or [`ROUNDS`] were made:
+/// each round reduces the text by its structure, and then byte by byte. The structure is the
+/// grammar that `inner` returns for the text; without a grammar, it is [`Structure::Text`].
 async fn reduce_inner(work: &mut CurrentBest, inner: fn(&[u8]) -> Structure) {
     let mut known = match inner(&work.text()) {
         syntax @ Structure::Syntax(_) => syntax,
@@ -206,7 +210,8 @@ mod tests {
     use crate::passes::field::Checksum;
     use crate::{Full, Outcome, Search, Structure};
 
-    /// A text of settings, of which two lines in a section matter, with brackets that match.
+    /// Returns a text of `lines` lines with matching brackets, and of one further line in the
+    /// middle, which contains `depth: [9, (8)]`.
     fn settings(lines: usize) -> Vec<u8> {
         let line = |at: usize| format!("  {{name{}: [{}, {}]}}\n", at * 7, at % 10, at % 3);
         let mut text: String = (0..lines).map(line).collect();
@@ -215,7 +220,8 @@ mod tests {
         text.into_bytes()
     }
 
-    /// Minimizes a file as binary data; returns the result, and the number of tests before its proof.
+    /// Minimizes a file as binary data; returns the result, and the number of tests, without those
+    /// of the passes `mutations` and `runs`.
     fn reduced(file: &[u8], fails: &dyn Fn(&[u8]) -> bool) -> (Vec<u8>, usize) {
         assert!(fails(file));
         let mut search = Full::structured(file, Structure::Binary);

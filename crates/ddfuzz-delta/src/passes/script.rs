@@ -77,12 +77,12 @@ impl Full {
     /// Maximum size, in bytes, of results in which `0` is tried in place of every byte.
     pub const SMALL: usize = SMALL;
 
-    /// Maximum size, in bytes, of binary data of an unknown format in which records, blocks and numbers
-    /// that a run shows wrong are searched for.
+    /// Maximum size, in bytes, of binary data of an unknown format that is searched for records,
+    /// and for numbers (such as lengths and checksums) that only the comparisons of a run show.
     pub const LARGEST_RECORDS: usize = LARGEST;
 
-    /// Maximum size, in bytes, of binary data of an unknown format in which a length or a checksum of
-    /// the whole is searched for.
+    /// Maximum size, in bytes, of binary data of an unknown format that is searched for a length or
+    /// a checksum of the whole data.
     pub const LARGEST_FRAME: usize = LARGEST_FRAME;
 
     /// The byte that replaces bytes whose values do not matter: the digit `0` (0x30).
@@ -100,9 +100,9 @@ impl Full {
         Full::nested(text, structure, plain)
     }
 
-    /// Creates a search like [`Full::structured`] that asks `inner` for the structure of a text which
-    /// it finds inside of a binary frame, such as that of a JSON document behind its length and its
-    /// checksum. The same text must always have the same structure.
+    /// Creates a search like [`Full::structured`] that also reduces a text inside of a binary frame
+    /// by the structure that `inner` returns for this text: for example, a JSON document behind its
+    /// length and its checksum. `inner` must return the same structure each time for the same text.
     pub fn nested(text: &[u8], structure: Structure, inner: fn(&[u8]) -> Structure) -> Full {
         let text: Arc<[u8]> = text.into();
         Full(Coroutine::new(text.len(), move |asker| {
@@ -190,10 +190,9 @@ pub(super) enum Plan {
 }
 
 /// Runs a whole search on `work`: all passes (kinds of deletions and replacements) in order, and
-/// again until a round changes nothing. `plan` says which changes are allowed, `known` what is
-/// known of the input's structure.
-///
-/// `inner` returns the structure of a text inside of the input.
+/// then rounds of passes until a round changes nothing. `plan`: which changes are allowed; `known`:
+/// the structure of the input, as far as it is known; `inner`: returns the structure of a text
+/// inside of the input.
 pub(super) async fn script(
     mut work: CurrentBest,
     plan: Plan,
@@ -259,7 +258,8 @@ struct Rounds {
     /// The text in which no sequence of bytes could be deleted, so that its sequences are not tried
     /// again.
     vain: VainRuns,
-    /// Whether binary data was too large to be searched for records, and has not been searched since.
+    /// Whether the binary data was too large to be searched for records, and is to be searched as
+    /// soon as it is small enough.
     was_large: bool,
 }
 
@@ -382,7 +382,8 @@ async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
     }
 }
 
-/// Returns [`Structure::Text`]: of texts inside of the input, nothing is known.
+/// Returns [`Structure::Text`] for each text inside of the input, since nothing is known of its
+/// structure.
 fn plain(_: &[u8]) -> Structure {
     Structure::Text
 }

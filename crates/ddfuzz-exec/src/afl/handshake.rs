@@ -94,7 +94,8 @@ pub(super) struct HandshakePipes<'a> {
     /// True if ddfuzz proposes to the AFL++ fork server of the target that inputs are passed in
     /// shared memory.
     pub(super) shared: bool,
-    /// When the handshake ends early, because the run that needs the server is abandoned.
+    /// Conditions under which the handshake ends early, because the run that needs the fork server
+    /// is abandoned.
     pub(super) abandon_when: &'a AbandonWhen,
     /// How long the whole handshake with the AFL++ fork server may take.
     pub(super) timeout: Duration,

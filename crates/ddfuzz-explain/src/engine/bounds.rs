@@ -46,11 +46,12 @@ pub(crate) struct Overrun {
     pub is_element: bool,
     /// Address of the writing instruction, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
-    /// Address of an instruction of the function whose return address is overwritten, the innermost
-    /// of them; `None` if no return address is.
+    /// Address of the first instruction of the function whose return address is overwritten, of the
+    /// innermost one if there are several; `None` if no return address is overwritten.
     pub return_of: Option<u64>,
-    /// Addresses of other instructions of the same call of the function that write on where this
-    /// write ends, such as one that ends a text. They are left out together with this write.
+    /// Addresses of other instructions that continue this write at its end, in the same call of the
+    /// function, such as one that writes the zero at the end of a text. Their writes are left out
+    /// together with this write.
     pub next: Vec<u64>,
     /// Whether the run does not fail without the write; false if it ends in another way.
     pub is_averted: bool,
@@ -69,8 +70,9 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns the index in the recording of the access of the group that is nearest to the crossed
-    /// end of the variable.
+    /// Returns the index in the recording of the outermost access of the group on the crossed side
+    /// of the variable: of the access to the highest byte if the end of the variable is crossed,
+    /// otherwise of the access to the lowest byte.
     fn outermost(&self) -> usize {
         self.of.extremes[usize::from(self.written.end > self.crossing.has.end)]
     }
@@ -165,9 +167,9 @@ pub(super) fn crossed(graph: &Graph, engine: &Engine, it: &Written) -> Option<Fo
     })
 }
 
-/// Returns the addresses that the access `found` has reached. If the same instruction has accessed
-/// the element just before them, which then is in another group of `all`, they begin with this
-/// element.
+/// Returns the addresses of the access `found`. If the same instruction accesses elements in turn,
+/// and has accessed the element directly before these addresses in another group of `all`, the
+/// addresses begin with this element, as far as it is inside of the variable.
 fn with_first(all: &[Written], found: &Found) -> Range<u64> {
     let (of, written) = (&found.of, &found.written);
     let is_first = |it: &&Written| {
@@ -180,9 +182,9 @@ fn with_first(all: &[Written], found: &Found) -> Range<u64> {
     start.min(written.start)..written.end
 }
 
-/// Returns those writes among `all` that go on where the write `found` ends, each with the addresses
-/// that it writes there: later ones by other instructions in the same call of the same function,
-/// behind the same variable.
+/// Returns those of the writes `all` that continue the write `found` at its end, each with the
+/// addresses that the write adds: later writes behind the same variable, by other instructions in
+/// the same call of the same function.
 fn next_writes<'a>(
     whole: &Recorded,
     all: &'a [Written],
@@ -211,9 +213,9 @@ fn next_writes<'a>(
     next
 }
 
-/// Returns the range of the array of the write `found`, as distances in bytes from the pointer to
-/// which the instruction adds an index; `None` if the write is not to one element, or if the
-/// instruction adds none.
+/// Returns the range of the array to whose element `found` writes, as distances in bytes from the
+/// pointer to which the writing instruction adds an index; `None` if the write is not to one
+/// element, or if the instruction adds no index.
 fn inside_of(whole: &Recorded, found: &Found) -> Option<Range<i64>> {
     let is_element = matches!(found.bound, Bound::Element { .. });
     let base = whole.executed[found.outermost()].element_base();
@@ -223,9 +225,9 @@ fn inside_of(whole: &Recorded, found: &Found) -> Option<Range<i64>> {
     Some(distance(has.start)..distance(has.end))
 }
 
-/// Returns the address of the first instruction of the innermost function, among those that are
-/// being executed when the instruction with the index `at` is, whose return address is among the
-/// addresses `written`; `None` if there is none.
+/// Finds the innermost function whose return address is stored at one of the addresses `written`,
+/// among the functions that are being executed at the recorded instruction with the index `at`.
+/// Returns the address of the function's first instruction; `None` if there is no such function.
 fn return_of(whole: &Recorded, at: usize, written: &Range<u64>) -> Option<u64> {
     let calls = callers(whole, at, usize::MAX).into_iter();
     let mut calls = calls.filter(|call| {
@@ -350,9 +352,9 @@ impl Engine {
     }
 
     /// Returns those of the writes `all` that may have left their variable, at most [`READ`], in
-    /// the order of time. Tells them by the state `graph` at the end of the run; for writes to
-    /// local variables that do not exist any more at the end, takes the longest of each
-    /// instruction, and one of medium length.
+    /// the order of time. `graph`, the memory graph at the end of the run, shows which writes these
+    /// are. Of the writes to local variables that no longer exist at the end, each instruction's
+    /// longest one and one of medium length are returned instead.
     fn doubtful<'a>(
         &self,
         whole: &Recorded,
@@ -400,11 +402,12 @@ impl Engine {
         found
     }
 
-    /// Makes the failing run, and undoes after each execution of an instruction of the writes `all`
-    /// what it has written to the memory `beyond`. If `element` has the range of an array, as
-    /// distances from the pointer that the first of these instructions uses ([`inside_of`]), also
-    /// undoes each write of it outside of this range, such as one to the same array in another call
-    /// of its function. Returns how the run ends.
+    /// Makes the failing run, and restores the memory `beyond` after each execution of an
+    /// instruction of the writes `all`, for the first [`MOST_STOPS`] executions. `element`, if
+    /// given, is the range of an array ([`inside_of`]), as distances in bytes from the pointer that
+    /// the first of these instructions uses: then also undoes each write of this instruction
+    /// outside of that range, such as one in another call of its function. The run may take
+    /// [`STOPPED`] times `limit`. Returns how the run ends.
     fn without_writes(
         &mut self,
         whole: &Recorded,
@@ -519,10 +522,10 @@ impl Engine {
         })
     }
 
-    /// Returns whether the instruction of the write `found` writes, in the passing run, no more
-    /// than its variable has room for in the failing run, when its function is called from the same
-    /// place; `None` if the passing run does not execute the instruction in such a call, or if that
-    /// cannot be told.
+    /// Returns whether the instruction of the access `found` stays, in the passing run, within the
+    /// bounds that its variable has in the failing run. Only executions count in which its function
+    /// is called from the same place, among the first [`MOST_STOPS`] executions. `None` if there is
+    /// none, or if the bounds are not known.
     fn in_passing_run(
         &mut self,
         whole: &Recorded,

@@ -13,16 +13,18 @@ use super::run::{Next, Pace, Run, STOPS};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Side, if_supported};
 
-/// Largest number of stops of a run at allocating functions, and at their returns; of a run with
-/// more, nothing is found.
+/// Maximum number of stops of a run at `free`, at allocating functions and at their returns; in a
+/// run with more stops, no freed block is found.
 const MOST_STOPS: usize = 20_000;
 /// Number of allocations before a call of `free` among which the block is searched for to which the
 /// content of the freed block was copied.
 const RECENT: usize = 32;
-/// Largest number of values from which the failing one was made whose memory is looked at.
+/// Maximum number of values whose memory is examined: the value that the run fails with, and values
+/// from which it was made.
 const VALUES: usize = 3;
 
-/// A heap block that the failing run has freed, and whose memory it has not allocated again.
+/// A heap block that the failing run has freed and whose memory it has not allocated again, with
+/// the call of `free` and the block to which the content may have been copied.
 struct Freed {
     /// Number, from 1, of the call that has freed the block, among all calls of `free` in the run.
     nth: u64,
@@ -31,16 +33,16 @@ struct Freed {
     calls: Vec<u64>,
     /// Range of addresses of the block.
     block: Range<u64>,
-    /// Address of the latest block that was allocated before the call of `free` and is at least as
-    /// long as the freed block.
+    /// Address of the block to which the content may have been copied: the latest one, among those
+    /// allocated shortly before the call, that is at least as long as the freed block.
     new: u64,
 }
 
-/// What a run has allocated and freed so far.
+/// The heap blocks that a run has allocated and freed so far.
 #[derive(Default)]
 struct Followed {
-    /// Calls of allocating functions that have not returned: the stack pointer after the return,
-    /// and the size in bytes that is asked for.
+    /// Calls of allocating functions that have not returned yet: for each, the stack pointer after
+    /// its return, and the requested size in bytes.
     pending: Vec<(u64, u64)>,
     /// The latest allocations, at most [`RECENT`], the newest first: the address of each block, and
     /// the size in bytes that was requested.
@@ -49,7 +51,7 @@ struct Followed {
     freed: Option<Freed>,
 }
 
-/// Addresses in the process of the functions that allocate and free heap blocks.
+/// Addresses, in the process, of the C library's functions that allocate and free heap blocks.
 #[derive(Clone, Copy)]
 struct Functions {
     malloc: u64,
@@ -58,12 +60,12 @@ struct Functions {
 }
 
 impl Engine {
-    /// Finds the call of `free` that frees the block from which the failing run has read the value
-    /// it fails with, or one of those from which this value was made, if the program has copied the
-    /// block's content to a new block before. As a test, the run is made without this call, and with
-    /// the content of the new block in the old one; it may take `limit`, and by how it ends,
-    /// `averts` tells whether it does not fail. `None` if there is no such call, or if the run
-    /// fails.
+    /// Finds the call of `free` that frees a heap block after the program has copied its content to
+    /// a new block, although the failing run reads from the old block later: the value that it
+    /// fails with, or one from which this value was made. Tests this by a run in which the call is
+    /// replaced by writing the content of the new block to the old one; the run may take a multiple
+    /// of `limit`, and `averts` tells by its end whether it does not fail. `None` if there is no
+    /// such call, if the run fails in each test, or if the program has AddressSanitizer.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -171,9 +173,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Makes the failing run with the call of `free` that has freed `freed` left out, and with the
-    /// content of the new block in the old one from then on. Returns how the run ends; `None` if it
-    /// does not come to the call.
+    /// Makes the failing run without the call of `free` that frees the block `freed`: in place of
+    /// the call, writes the content of the new block to the old one, once. Returns how the run
+    /// ends; `None` if the run does not reach the call. `free`: address of the function.
     fn with_content_kept(
         &mut self,
         free: u64,
@@ -210,9 +212,9 @@ impl Engine {
 }
 
 impl Followed {
-    /// Records that a function has returned `value`, with the stack pointer `stack_pointer`. If it
-    /// is an allocating function, and the new block has the address `at`, forgets that this address
-    /// was freed.
+    /// Records that a function has returned `value`, and that the stack pointer after the return is
+    /// `stack_pointer`. If the function is an allocating one, records the new block; if this block
+    /// contains the address `at`, forgets the freed block.
     fn returned(&mut self, stack_pointer: u64, value: u64, at: u64) {
         // Calls that a `longjmp` has left never return.
         self.pending.retain(|it| it.0 >= stack_pointer);
@@ -226,10 +228,10 @@ impl Followed {
         self.recent.push_front((value, size));
     }
 
-    /// Returns the addresses of the block that the program frees now, which begins at `block`, and
-    /// the address of the latest of the last [`RECENT`] allocations that is at least as long as
-    /// this block. `None` if the address `at` is not in the block, or if there is no such
-    /// allocation.
+    /// Returns the addresses of the heap block that the present call of `free` frees at the address
+    /// `block`, and the address of the latest other block, among the last [`RECENT`] allocated
+    /// ones, that is at least as long. `None` if the freed block does not contain the address `at`,
+    /// or there is no such other block.
     fn frees_copied(&self, run: &mut Run, block: u64, at: u64) -> Option<(Range<u64>, u64)> {
         if block == 0 || block > at {
             return None;
