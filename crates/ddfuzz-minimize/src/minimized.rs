@@ -16,7 +16,8 @@ use crate::{Claim, Proved, SlipKeys};
 pub enum Warning {
     /// The empty input fails, too, so it is the result.
     EmptyInputFails,
-    /// Every tested input fails: the target crashes before it reads its input, or does not read it.
+    /// Every tested input fails: the target crashes before it reads its input, does not read it, or
+    /// lacks something that it needs.
     AnyInputFails,
     /// The empty input fails, too, so it is the result. Its run exceeds the limit on memory, as
     /// that of the original input does; the target may need more memory than this for any input.
@@ -75,8 +76,9 @@ impl std::fmt::Display for Warning {
         match self {
             Warning::EmptyInputFails => f.write_str("the empty input fails, too, so it is the result"),
             Warning::AnyInputFails => f.write_str(
-                "crashes on any input: the target crashes before it reads its input, or never reads \
-                 it (if it reads a file, write @@ for the path of that file in its arguments)",
+                "crashes on any input: the target crashes before it reads its input, never reads it \
+                 (if it reads a file, write @@ for the path of that file in its arguments), or lacks \
+                 something, such as memory beyond the limit (--memory)",
             ),
             Warning::MemoryLimit { limit } => write!(
                 f,

@@ -263,7 +263,8 @@ fn around_runs(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let alone = runs.iter().map(|run| vec![run.clone()]);
     let sides = runs
         .iter()
-        .flat_map(|run| [0..run.end, run.start..text.len()].map(|it| Vec::from([it])));
+        .flat_map(|run| [0..run.end, run.start..text.len()]);
+    let sides = sides.map(|cut| vec![cut]);
     let mut cuts: Vec<Vec<Range<usize>>> = all.into_iter().chain(alone).chain(sides).collect();
     cuts.retain(|cuts| cuts.iter().map(Range::len).sum::<usize>() < text.len());
     cuts
