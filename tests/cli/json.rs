@@ -60,7 +60,6 @@ fn run_has_the_keys_of_the_contract() {
         "rebuilt",
         "resumed",
         "runs",
-        "runs_of_campaign",
         "runs_per_s",
         "seconds",
         "settings",

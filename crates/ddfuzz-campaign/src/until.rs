@@ -200,10 +200,10 @@ impl Deadline {
 
 /// Time for which the classification of a run may go on after the workers have to stop, so that a
 /// crash that has occurred just before is still found.
-const CLASSIFICATION_TIME: Duration = Duration::from_millis(500);
+const CLASSIFICATION_TIME: Duration = Duration::from_secs(2);
 
-/// Returns a copy of `target` for runs that classify a run which has ended: they are abandoned half
-/// a second ([`CLASSIFICATION_TIME`]) later than other runs of `target`.
+/// Returns a copy of `target` for runs that classify a run which has ended: they are abandoned two
+/// seconds ([`CLASSIFICATION_TIME`]) later than other runs of `target`.
 pub(crate) fn classifying(target: &Target) -> Target {
     Target {
         abandon_when: target.abandon_when.clone().delayed(CLASSIFICATION_TIME),
