@@ -43,8 +43,7 @@ pub fn report(
     let crashes = views.iter().filter(|view| view.kind == Kind::Crash);
     let result = RunResult {
         runs: summary.runs,
-        runs_of_campaign: (summary.runs_of_campaign > summary.runs)
-            .then_some(summary.runs_of_campaign),
+        runs_of_campaign: Some(summary.runs_of_campaign).filter(|all| *all > summary.runs),
         runs_per_s: summary.runs_per_s(),
         seconds,
         groups: crashes.map(RunGroup::from).collect(),

@@ -2,6 +2,7 @@
 //! that has no terminating zero, and tests whether the run fails by it.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use ddfuzz_triage::memory::Memory;
 
@@ -182,14 +183,7 @@ impl Engine {
         }
         let written = first..first.saturating_add(reported.size).max(has.end + 1);
         let read = Overrun {
-            crossing: Crossing {
-                object: graph.name(id, ""),
-                element: 1,
-                beyond: has.end..written.end,
-                into: Vec::new(),
-                reached: has.end,
-                has: has.clone(),
-            },
+            crossing: behind(graph.name(id, ""), has.clone(), written.end),
             written,
             is_element: false,
             calls: self.failing_calls(&failing.ending),
@@ -292,6 +286,19 @@ impl Engine {
         self.run_to(&mut run, point)?;
         let graph = self.capture(&mut run)?.graph;
         Ok(crossed(&graph, self, it).map(|found| (found, graph)))
+    }
+}
+
+/// Returns the crossing of a text that begins in the variable `object`, with the addresses `has`,
+/// and reaches behind it up to the address `end`.
+fn behind(object: String, has: Range<u64>, end: u64) -> Crossing {
+    Crossing {
+        object,
+        element: 1,
+        beyond: has.end..end,
+        into: Vec::new(),
+        reached: has.end,
+        has,
     }
 }
 

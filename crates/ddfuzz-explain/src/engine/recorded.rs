@@ -267,6 +267,14 @@ fn texts_read(texts: Texts, call: &Executed, run: &mut Run) -> u8 {
     }
 }
 
+/// Returns true if the last instruction of `recorded` is a return that has led the run to `pc`, an
+/// address at which no code is: the return address was overwritten.
+fn returned_nowhere(run: &mut Run, recorded: &Recorded, pc: u64) -> bool {
+    let returns = (recorded.executed.last())
+        .is_some_and(|it| it.instruction.flow_control() == FlowControl::Return);
+    returns && run.process.bytes(pc, 1).is_empty()
+}
+
 /// Returns the little-endian number in `bytes`; `None` for more than eight bytes.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut all = [0; 8];
@@ -467,10 +475,7 @@ impl Engine {
         if is_known || self.is_own_code(now.rip) {
             return Ok(Some(by_number(&now)));
         }
-        // A function has returned to an overwritten address, at which no code is.
-        let returns = (recorded.executed.last())
-            .is_some_and(|it| it.instruction.flow_control() == FlowControl::Return);
-        if returns && run.process.bytes(now.rip, 1).is_empty() {
+        if returned_nowhere(run, recorded, now.rip) {
             recorded.fault = Some(now.rip);
             return Ok(None);
         }
