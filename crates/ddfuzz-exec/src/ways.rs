@@ -85,13 +85,14 @@ pub struct Started {
 }
 
 /// Starts `target` by the method of execution `way`, or, if `way` is `None`, by the fastest method
-/// that works. Fails when the program is missing or cannot be executed, or when the requested
-/// method does not work.
+/// that works. Fails when the program is missing or cannot be executed, when the requested method
+/// does not work, or when runs of the target are to be abandoned.
 pub fn start(
     target: &Target,
     way: Option<Way>,
     freshness: Freshness,
 ) -> Result<Started, ExecError> {
+    target.abandon_when.check()?;
     let fresh = freshness == Freshness::Fresh;
     match way {
         Some(Way::Command) => by_main(start_command(target), target, "chosen by --exec"),
