@@ -81,7 +81,7 @@ fn another_variable_of_the_same_type_is_tried_wherever_it_is_used() {
     let mut asked = request(target, b"a b 5\n", Some(b"a a 5\n"));
     asked.wrong = Some(Pattern::new("(?m)^b 0$").unwrap());
     let it = explain(&asked).unwrap();
-    assert_change_is_tested(&it, "moved_to.c", "not to", "another variable");
+    assert_change_is_tested(&it, "moved_to.c", "not to", "`to` in place of `from`");
 }
 
 #[test]

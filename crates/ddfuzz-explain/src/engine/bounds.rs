@@ -194,7 +194,10 @@ fn next_writes<'a>(
     let (of, has) = (&found.of, &found.crossing.has);
     let mut end = found.crossing.beyond.end;
     let mut next: Vec<(&Written, Range<u64>)> = Vec::new();
-    let others = all.iter().filter(|it| !it.is_read && it.pc != of.pc);
+    // What is written to a field behind the variable is meant for it.
+    let others = all
+        .iter()
+        .filter(|it| !it.is_read && it.pc != of.pc && has.contains(&it.base));
     // A group has writes of several calls: the highest one may be of this call.
     let later = others.filter(|it| {
         let last = it.extremes[1];

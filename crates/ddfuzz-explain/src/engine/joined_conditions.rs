@@ -44,7 +44,23 @@ impl Code {
                     && self.compares_guard(jump)
             });
         }
-        self.compares_guard(at)
+        self.compares_guard(at) || self.loads_compared(at)
+    }
+
+    /// Returns true if the instruction with the index `at` loads a register that one of the next two
+    /// instructions compares in the check of a stack protector.
+    fn loads_compared(&self, at: usize) -> bool {
+        let it = &self.all[at].0;
+        let is_load = it.mnemonic() == Mnemonic::Mov && it.op0_kind() == OpKind::Register;
+        let next = self.all.iter().enumerate().skip(at + 1).take(2);
+        let mut compared = next.filter(|(at, _)| is_load && self.compares_guard(*at));
+        compared.any(|(_, (other, _))| {
+            let operands =
+                (0..other.op_count()).filter(|at| other.op_kind(*at) == OpKind::Register);
+            operands
+                .into_iter()
+                .any(|at| other.op_register(at) == it.op0_register())
+        })
     }
 
     /// Returns true if the instruction with the index `at` compares the value of the stack
