@@ -8,6 +8,7 @@ use std::ops::Range;
 use ddfuzz_triage::memory::Memory;
 
 use super::freed::Lost;
+use super::moved::Allocators;
 use super::origin::{History, Origin};
 use super::run::{Next, Pace, Run, STOPS};
 use super::watchdog::TimeLimit;
@@ -51,14 +52,6 @@ struct Followed {
     freed: Option<Freed>,
 }
 
-/// Addresses, in the process, of the C library's functions that allocate and free heap blocks.
-#[derive(Clone, Copy)]
-struct Functions {
-    malloc: u64,
-    calloc: u64,
-    free: u64,
-}
-
 impl Engine {
     /// Finds the call of `free` that frees a heap block after the program has copied its content to
     /// a new block, although the failing run reads from the old block later: the value that it
@@ -75,7 +68,10 @@ impl Engine {
         limit: TimeLimit,
         averts: impl Fn(&Ending) -> bool,
     ) -> Result<Option<Lost>, EngineError> {
-        let Some(functions) = self.functions().map(|it| it.filter(|_| !self.has_asan))? else {
+        if self.has_asan {
+            return Ok(None);
+        }
+        let Some(allocators) = self.allocators()? else {
             return Ok(None);
         };
         let last = history.origin.iter();
@@ -86,11 +82,11 @@ impl Engine {
             if tried.iter().any(|it| it.contains(&at)) {
                 continue;
             }
-            let Some(freed) = if_supported(self.last_freed(functions, at))? else {
+            let Some(freed) = if_supported(self.last_freed(allocators, at))? else {
                 continue;
             };
             tried.push(freed.block.clone());
-            let ending = self.with_content_kept(functions.free, &freed, limit)?;
+            let ending = self.with_content_kept(allocators.free, &freed, limit)?;
             if freed.calls.is_empty() || !ending.as_ref().is_some_and(&averts) {
                 continue;
             }
@@ -105,33 +101,20 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns the addresses of `malloc`, `calloc` and `free` in the process of the failing run;
-    /// `None` if one of these functions is not found.
-    fn functions(&mut self) -> Result<Option<Functions>, EngineError> {
-        let Some(run) = self.at_entry(Side::Failing)? else {
-            return Ok(None);
-        };
-        let all = ["malloc", "calloc", "free"].map(|name| self.runtime_symbol(&run.process, name));
-        Ok(match all {
-            [Some(malloc), Some(calloc), Some(free)] => Some(Functions {
-                malloc,
-                calloc,
-                free,
-            }),
-            _ => None,
-        })
-    }
-
     /// Makes the failing run to its end. Returns the block, with the address `at` in it, that the
     /// run has freed last. `None` if there is no such block, if the run has allocated the address
     /// `at` again afterwards, or if none of the last [`RECENT`] allocations before the call of
     /// `free` was at least as long as the block; also if the run stops more than [`MOST_STOPS`]
     /// times.
-    fn last_freed(&mut self, functions: Functions, at: u64) -> Result<Option<Freed>, EngineError> {
+    fn last_freed(
+        &mut self,
+        allocators: Allocators,
+        at: u64,
+    ) -> Result<Option<Freed>, EngineError> {
         let Some(mut run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
-        for function in [functions.malloc, functions.calloc, functions.free] {
+        for function in [allocators.malloc, allocators.calloc, allocators.free] {
             run.process.set_breakpoint(function)?;
         }
         let mut known = Followed::default();
@@ -142,7 +125,7 @@ impl Engine {
                 Next::Other(_) => {}
                 Next::Breakpoint(registers) => {
                     let here = registers.rip;
-                    if here == functions.free {
+                    if here == allocators.free {
                         known.frees += 1;
                         if let Some((block, new)) = known.frees_copied(&mut run, registers.rdi, at)
                         {
@@ -154,8 +137,8 @@ impl Engine {
                                 new,
                             });
                         }
-                    } else if [functions.malloc, functions.calloc].contains(&here) {
-                        let size = match here == functions.malloc {
+                    } else if [allocators.malloc, allocators.calloc].contains(&here) {
+                        let size = match here == allocators.malloc {
                             true => registers.rdi,
                             false => registers.rdi.saturating_mul(registers.rsi),
                         };

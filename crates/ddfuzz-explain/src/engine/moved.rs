@@ -19,11 +19,11 @@ const LARGEST: u64 = 1 << 16;
 
 /// Addresses in the process of the C library's functions for heap blocks.
 #[derive(Clone, Copy)]
-struct Allocators {
-    malloc: u64,
-    calloc: u64,
+pub(super) struct Allocators {
+    pub malloc: u64,
+    pub calloc: u64,
     realloc: u64,
-    free: u64,
+    pub free: u64,
     /// Whether the old block is freed when its content has been moved.
     frees: bool,
 }
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Finds the C library's functions for heap blocks; `None` if the program does not use them.
-    fn allocators(&mut self) -> Result<Option<Allocators>, EngineError> {
+    pub(super) fn allocators(&mut self) -> Result<Option<Allocators>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };

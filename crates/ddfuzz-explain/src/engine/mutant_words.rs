@@ -1,6 +1,7 @@
 //! What a mutant changes in its statement, in words.
 
 use std::ops::Range;
+use std::path::Path;
 
 use iced_x86::{
     ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind,
@@ -344,16 +345,15 @@ impl Engine {
     /// different types. Returns false if the types are not known, or if `mutant` is of another kind
     /// than `Operand`.
     pub(super) fn mixes_types(&self, mutant: &Mutant) -> bool {
-        let Patch::Code(at, bytes) = &mutant.patch else {
+        let (MutantKind::Operand, Patch::Code(at, bytes)) = (mutant.kind, &mutant.patch) else {
             return false;
         };
         let code = self.code_in_file(*at..*at + CODE as u64);
-        mutant.kind == MutantKind::Operand
-            && code.is_some_and(|code| {
-                let ([was], [is]) = (decoded(&code, *at), decoded(bytes, *at));
-                let place = (at.wrapping_sub(self.bias), self.has_frame_pointer(*at));
-                self.info.is_of_other_type((&was, &is), place)
-            })
+        code.is_some_and(|code| {
+            let ([was], [is]) = (decoded(&code, *at), decoded(bytes, *at));
+            let place = (at.wrapping_sub(self.bias), self.has_frame_pointer(*at));
+            self.info.is_of_other_type((&was, &is), place)
+        })
     }
 
     /// Returns true if the instruction at the address `pc` in the process calls a method of C++,
@@ -409,18 +409,32 @@ impl Engine {
     /// fewer if the file's section of code ends inside of `range`. `None` if the file has no code
     /// at its beginning.
     fn code_in_file(&self, range: Range<u64>) -> Option<Vec<u8>> {
-        use object::{Object, ObjectSection};
-        let image = std::fs::read(&self.program).ok()?;
-        let file = object::File::parse(&*image).ok()?;
         let start = range.start.wrapping_sub(self.bias);
         let size = (range.end - range.start) as usize;
-        file.sections().find_map(|it| {
-            let from = usize::try_from(start.checked_sub(it.address())?).ok()?;
-            let bytes = it.data().ok()?.get(from..)?;
-            (it.kind() == object::SectionKind::Text && !bytes.is_empty())
-                .then(|| bytes[..bytes.len().min(size)].to_vec())
+        let sections = self
+            .code_sections
+            .get_or_init(|| code_sections(&self.program));
+        sections.iter().find_map(|(address, code)| {
+            let from = usize::try_from(start.checked_sub(*address)?).ok()?;
+            let bytes = code.get(from..)?;
+            (!bytes.is_empty()).then(|| bytes[..bytes.len().min(size)].to_vec())
         })
     }
+}
+
+/// Returns the sections with code of the ELF file at `path`, each with its address in the file;
+/// none if the file cannot be read.
+fn code_sections(path: &Path) -> Vec<(u64, Vec<u8>)> {
+    use object::{Object, ObjectSection};
+    let image = std::fs::read(path).unwrap_or_default();
+    let Ok(file) = object::File::parse(&*image) else {
+        return Vec::new();
+    };
+    let code = file
+        .sections()
+        .filter(|it| it.kind() == object::SectionKind::Text);
+    code.filter_map(|it| Some((it.address(), it.data().ok()?.to_vec())))
+        .collect()
 }
 
 #[cfg(test)]
