@@ -65,7 +65,7 @@ mod wide;
 pub mod writer;
 mod written;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -231,9 +231,6 @@ pub struct Engine {
     pub info: DebugInfo,
     /// Path of the program.
     pub program: PathBuf,
-    /// The sections with code of the program's file, each with its address in the file; read when
-    /// they are first needed.
-    code_sections: OnceCell<Vec<(u64, Vec<u8>)>>,
     /// Difference between addresses in the process and in the program's file.
     pub bias: u64,
     pub(crate) modules: Modules,
@@ -359,7 +356,6 @@ impl Engine {
             info,
             entry: symbol_in(&program, "_start"),
             program,
-            code_sections: OnceCell::new(),
             bias: 0,
             modules: Modules::default(),
             classifier: StoppedClassifier::default(),

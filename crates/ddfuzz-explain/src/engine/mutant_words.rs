@@ -412,7 +412,8 @@ impl Engine {
         let start = range.start.wrapping_sub(self.bias);
         let size = (range.end - range.start) as usize;
         let sections = self
-            .code_sections
+            .code
+            .sections
             .get_or_init(|| code_sections(&self.program));
         sections.iter().find_map(|(address, code)| {
             let from = usize::try_from(start.checked_sub(*address)?).ok()?;

@@ -1,5 +1,6 @@
 //! Instructions that a run executes one at a time, from a point on.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -107,6 +108,9 @@ pub(crate) struct Whole {
 /// branches in this code.
 #[derive(Default)]
 pub(super) struct KnownCode {
+    /// The sections with code of the program's file, each with its address in the file; read when
+    /// they are first needed.
+    pub(super) sections: OnceCell<Vec<(u64, Vec<u8>)>>,
     instructions: HashMap<u64, Code>,
     /// Ends of branches that conditional jumps skip, by the address after the skipped code, as in
     /// [`Recorded::branches`].
