@@ -1,8 +1,8 @@
 //! Ctrl-C and SIGTERM: the first signal asks the command to end with its state saved, the second
-//! ends it at once. SIGHUP, sent when the terminal is closed, also asks the command to end.
+//! one, if it does not belong to the same request, ends it at once. SIGHUP, sent when the terminal is closed, also asks the command to end.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::campaign::Deadline;
 use crate::exec::AbandonWhen;
 
 /// Installs handlers for SIGINT, SIGTERM and, unless it is ignored, SIGHUP, and returns a flag that
-/// turns true when one of these signals arrives; later calls return the same flag. A second SIGINT
-/// or SIGTERM ends ddfuzz at once.
+/// turns true when one of these signals arrives; later calls return the same flag. A SIGINT
+/// or SIGTERM that arrives more than 300 ms after the first ends ddfuzz at once.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     static INSTALLED: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,30 +35,46 @@ fn install() -> Result<Arc<AtomicBool>, Failure> {
         flag::register(SIGHUP, Arc::clone(&stop))
             .map_err(|error| Failure::new(Exit::Internal, "system", error))?;
     }
+    let first = Arc::new(AtomicI64::new(0));
     for signal in [SIGINT, SIGTERM] {
-        let stopping = Arc::clone(&stop);
-        // SAFETY: what is called is async-signal-safe.
-        let restored = unsafe {
-            low_level::register(signal, move || {
-                if stopping.load(Ordering::Relaxed) {
-                    ui::campaign::restore_terminal();
-                }
-            })
+        let (stop, first) = (Arc::clone(&stop), Arc::clone(&first));
+        let on_signal = move || match repeats(&first, monotonic_ms()) {
+            false => stop.store(true, Ordering::Relaxed),
+            true => {
+                ui::campaign::restore_terminal();
+                low_level::exit(Exit::Interrupted as i32)
+            }
         };
-        // In this order: the first signal finds the flag down and only raises it.
-        restored
-            .and_then(|_| {
-                flag::register_conditional_shutdown(
-                    signal,
-                    Exit::Interrupted as i32,
-                    Arc::clone(&stop),
-                )
-            })
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+        // SAFETY: what is called is async-signal-safe.
+        unsafe { low_level::register(signal, on_signal) }
             .map_err(|error| Failure::new(Exit::Internal, "system", error))?;
     }
     explain_delay(Arc::clone(&stop))?;
     Ok(stop)
+}
+
+/// Time after the first signal in which others count as the same request: `timeout` of coreutils
+/// signals the process and then its group, so that each of its signals arrives twice.
+const SAME_REQUEST_MS: i64 = 300;
+
+/// Returns true if a signal that arrives at `now` is a second request to end. `first` is the time
+/// of the first signal, 0 until there is one. Times are milliseconds of the monotonic clock.
+fn repeats(first: &AtomicI64, now: i64) -> bool {
+    match first.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => false,
+        Err(first) => now - first > SAME_REQUEST_MS,
+    }
+}
+
+/// Returns the time of the monotonic clock in milliseconds. The function is async-signal-safe.
+fn monotonic_ms() -> i64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the call only writes `now`.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
 /// Returns true if this process ignores `signal`, as it does SIGHUP when it was started by `nohup`.
@@ -133,4 +149,18 @@ pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Resul
         true if of_target(failure.exit) => Failure::interrupted().hint(CONTINUE),
         _ => failure,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_of_one_request_do_not_count_as_second_ones() {
+        let first = AtomicI64::new(0);
+        assert!(!repeats(&first, 5000));
+        assert!(!repeats(&first, 5001));
+        assert!(!repeats(&first, 5000 + SAME_REQUEST_MS));
+        assert!(repeats(&first, 5001 + SAME_REQUEST_MS));
+    }
 }

@@ -207,7 +207,7 @@ fn the_page_of_a_group_opens_by_its_keys() {
 }
 
 #[test]
-fn every_signal_restores_the_terminal_also_the_second_one() {
+fn signals_restore_the_terminal_and_two_of_one_request_still_leave_the_result() {
     let desk = Desk::new();
     for (at, signals) in [1, 2].into_iter().enumerate() {
         let words = ENDLESS.replace("out", &format!("out{at}"));
@@ -219,7 +219,8 @@ fn every_signal_restores_the_terminal_also_the_second_one() {
         }
         let (code, said) = session.end();
         assert_eq!(code, Some(130), "{said}");
-        behind_the_screen(&said);
+        let table = behind_the_screen(&said);
+        assert!(table.contains("interrupted"), "{table}");
     }
     let mut session = Session::start(&desk, &ENDLESS.replace("out", "typed"), &[]);
     session.until("rate");
