@@ -90,8 +90,32 @@ fn assert_mapped(root: &str, document: &str) {
     assert_none(&format!("folders that {document} does not name"), &missing);
 }
 
+/// Fails where a source file below `root` has no row in the document that maps it: its path below
+/// `root`, or its name, in backticks. Roots of modules stand for their folder, and files of tests
+/// for what they test.
+fn assert_rows(root: &str, document: &str) {
+    let map = read(document);
+    let mut missing = Vec::new();
+    for file in files() {
+        let Ok(inside) = file.strip_prefix(root) else {
+            continue;
+        };
+        let name = inside.file_name().unwrap_or_default().to_string_lossy();
+        let is_source = name.ends_with(".rs") || name.ends_with(".c") || name.ends_with(".h");
+        let is_mapped = |name: &str| map.contains(&format!("`{name}`"));
+        if is_source
+            && !["lib.rs", "main.rs", "mod.rs", "tests.rs"].contains(&&*name)
+            && !is_mapped(&name)
+            && !is_mapped(&inside.display().to_string())
+        {
+            missing.push(file.display().to_string());
+        }
+    }
+    assert_none(&format!("files without a row in {document}"), &missing);
+}
+
 #[test]
-fn each_folder_of_a_crate_is_on_its_map() {
+fn each_folder_and_file_of_a_crate_is_on_its_map() {
     let map = read("ARCHITECTURE.md");
     let mut crates = BTreeSet::new();
     for file in files() {
@@ -105,8 +129,10 @@ fn each_folder_of_a_crate_is_on_its_map() {
         assert!(map.contains(&format!("`{name}`")), "{name} is on no map");
         let folder = format!("crates/{name}");
         assert_mapped(&format!("{folder}/src"), &format!("{folder}/README.md"));
+        assert_rows(&format!("{folder}/src"), &format!("{folder}/README.md"));
     }
     assert_mapped("src/cli", "src/cli/README.md");
+    assert_rows("src/cli", "src/cli/README.md");
 }
 
 #[test]

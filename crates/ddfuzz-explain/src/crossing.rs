@@ -13,7 +13,7 @@ const HEADER: u64 = 8;
 /// Largest number of records and arrays nested within each other that are followed.
 const DEEPEST: usize = 64;
 
-/// What tells in which array a write should have stayed.
+/// The kind of evidence from which it is known in which array a write should have stayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// The write is to an element of an array. This is the largest array around `base`; but if a
@@ -242,9 +242,10 @@ pub(crate) fn leaves_record(
     })
 }
 
-/// Finds the largest array that has the address `array` in the smallest record around it. The
-/// record must be inside of a larger array, and begin after the beginning of that array; if
-/// `is_named`, a variable must also point to the record. `None` if there is no such array.
+/// Finds an array that is a field of a struct: of the arrays that begin at the address `array` and
+/// lie in the smallest struct that contains this address, the largest. That struct must itself be
+/// an element of an array, and not its first one; if `is_named`, a variable must also point to the
+/// struct. `None` if there is no such array.
 fn in_record(graph: &Graph, types: &Types, array: u64, is_named: bool) -> Option<(ObjectId, Part)> {
     let (id, offset) = graph.containing(array)?;
     let object = &graph.objects[id];

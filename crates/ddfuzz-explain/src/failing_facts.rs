@@ -97,7 +97,8 @@ pub fn add_heap_facts(
 
 /// Adds to a result the bad access that AddressSanitizer reports at the end `failing` of the failing
 /// run, as far as it is known without the program's variables. If it is one of a freed heap block,
-/// adds the call of `free` without which the run does not fail, as `averts` tells by its end.
+/// the program also runs without that call of `free`; the call is added if `averts` returns true for
+/// the end of this run, that is, if it does not fail.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -347,7 +348,7 @@ fn add_unset(
 
 /// Adds to a result the conditions that avert the failure when they are decided the other way. The
 /// conditions of the failing run are tried, each in a run that may take `limit`. Nothing is added
-/// if the run has not crashed, or if it has written past the end of a heap block.
+/// if the failing run has not crashed, or if it has written past the end of a heap block.
 ///
 /// # Errors
 /// When the runs cannot be made.

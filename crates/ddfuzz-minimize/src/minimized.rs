@@ -53,7 +53,7 @@ pub enum Warning {
         /// How often the result failed in the confirmations that were made, and their number.
         rate: Rate,
         /// Number of runs that were still to be made at the end of the budget to repeat tests: the
-        /// tests of the result without one of its bytes, on which the claim rests.
+        /// tests of the result without one of its bytes, on which the claim rests that none is needless.
         unrepeated: u64,
     },
     /// The result is binary data of an unknown format, and too large to be searched for its records

@@ -381,7 +381,8 @@ impl RunArgs {
         !self.target.is_named() && !self.resume && !self.says_how()
     }
 
-    /// Returns how the output directory of the campaign is to be opened.
+    /// Returns how the output directory of the campaign is to be opened, by the options: as a new
+    /// one, or to resume the campaign in it.
     fn store_request(&self) -> StoreRequest<'_> {
         let (out, resume, seed) = (&*self.out, self.resume, self.seed);
         StoreRequest { out, resume, seed }

@@ -133,8 +133,8 @@ impl Mutator<BytesInput, State> for ComparisonSolver {
 /// A change of an input: the range of bytes to replace, and the bytes to put there.
 pub(super) type Replacement = (Range<usize>, Vec<u8>);
 
-/// Returns replacements in `input` of one value of a comparison by the other value: one replacement
-/// for each form (bytes in either order, digits) in which a value occurs. It replaces the first
+/// Returns replacements in `input` of either value of a comparison by the other: one replacement for
+/// each form (bytes in either order, digits) in which a value occurs. It replaces the first
 /// occurrence from the index `from` on, or if there is none, the first one in the whole input.
 fn replacing_edits(values: &CmpValues, input: &[u8], from: usize) -> Vec<Replacement> {
     let place = |(old, new): (Vec<u8>, Vec<u8>)| {

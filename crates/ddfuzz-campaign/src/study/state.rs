@@ -118,7 +118,7 @@ impl StudyState {
     }
 
     /// Removes the run with the number `run` from the undecided runs of a utility, because it was
-    /// repeated. It no longer counts as skipped, and is not one of the runs that `--runs` asks for.
+    /// repeated. The run then counts neither as skipped nor as one of the runs that `--runs` asks for.
     /// `at`: index of the utility's record in the study.
     pub(super) fn repeat(&mut self, at: usize, run: u64) {
         self.undecided[at].retain(|one| *one != run);

@@ -73,7 +73,9 @@ impl MutantEnd {
     }
 }
 
-/// What runs of mutants, and of the program on other inputs, have shown.
+/// Evidence about the statements of the failing run: which of them avert the failure when their code
+/// is changed (runs of mutants of the program), and which one is executed on other inputs that fail
+/// and not on those that pass (runs of the unchanged program).
 #[derive(Default)]
 pub(crate) struct Mutated {
     /// The mutants with the most evidence, one for each source line.

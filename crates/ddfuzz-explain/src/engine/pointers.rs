@@ -105,7 +105,7 @@ pub(super) struct Written {
     /// The address from which the addresses of the writes were computed, plus the constants that
     /// choose a field.
     pub base: u64,
-    /// Address of the first write.
+    /// Memory address to which the first of these writes goes.
     pub first: u64,
     /// The addresses from the lowest to the highest written byte.
     pub range: Range<u64>,

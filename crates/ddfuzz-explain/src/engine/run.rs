@@ -237,8 +237,8 @@ impl Engine {
     }
 
     /// Resumes a run up to the next breakpoint, another stop (such as a watched address) or its
-    /// end, and returns which of these it is. Signals are delivered; a signal that kills ends the
-    /// run, which is stopped before the signal is delivered.
+    /// end, and returns which of these it is. Signals are delivered, but for one
+    /// that would kill the process: the run ends there, and the process stays stopped.
     ///
     /// # Errors
     /// When the process starts threads or processes, or tracing fails.

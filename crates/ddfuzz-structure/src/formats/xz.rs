@@ -308,7 +308,8 @@ const UNITS: Encoding = Encoding::Units {
     unit: ALIGN,
 };
 
-/// Makes the zeros that pad the size of the group of nodes `of` to a multiple of [`ALIGN`] bytes.
+/// Returns a node of zero bytes that pad the group of nodes `of` to a multiple of [`ALIGN`] bytes;
+/// their number follows from the size that the group has when the file is written.
 fn pad(of: Label) -> Node {
     Node::Pad {
         of,
