@@ -30,21 +30,30 @@ const MOST: usize = NAMED + CONDITIONS;
 /// - the best mutant, unless a run has tested the first of `found`, or the mutant changes `main`:
 ///   most programs read their input there, so a change may only make them read another input,
 /// - the first of `found`,
-/// - other mutants or, if there are none at all, up to [`CONDITIONS`] conditions after which the
-///   run
-///   still reaches the failing statement,
+/// - up to [`CONDITIONS`] conditions after which the run still reaches the failing statement, if
+///   there are no mutants; of those in the function that frees a block too early, in any case,
+/// - other mutants,
 /// - the rest of `found`,
 /// - while there are fewer than [`MOST`]: a condition after which the run reaches the failing
-///   statement
-///   less often, and the statement that tells failing runs from others,
+///   statement less often, and the statement that tells failing runs from others,
 /// - while there are fewer than [`NAMED`]: statements that wrote confirmed variables of the chain,
 /// - further mutants.
+///
+/// If a run has shown that a block is freed too early, mutants in other functions than those that
+/// free it and use it later are among the further ones: most only move blocks elsewhere.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
+    let (frees, uses) = functions_of_freed(it);
+    let is_near = |it: &&MutantRecord| {
+        let function = Some(&it.place.function);
+        frees.is_none() || function == frees.as_ref() || function == uses.as_ref()
+    };
+    let (near, far): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
+        it.mutants.iter().partition(is_near);
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
-        (it.mutants.iter()).partition(|it| it.place.function == MAIN);
-    let mut further = first.into_iter().chain(last);
-    let mut mutants = further.by_ref().take(TELLING).peekable();
+        near.into_iter().partition(|it| it.place.function == MAIN);
+    let mut near = first.into_iter().chain(last);
+    let mut mutants = near.by_ref().take(TELLING).peekable();
     let is_told = mutants.peek().is_some();
     let mut rest = found.into_iter();
     let is_second = rest.as_slice().first().is_some_and(|it| it.tested);
@@ -56,11 +65,14 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     {
         all.found.push(first);
     }
-    for mutant in mutants {
-        all.add_tested(&calls_of(mutant), &why_averting(mutant));
-    }
     let mut tested = Vec::new();
-    let reaching = it.critical.iter().filter(|it| it.reaches && !is_told);
+    let is_named = |it: &&CriticalRecord| {
+        let function = it.place.first().map(|it| &it.function);
+        frees
+            .as_ref()
+            .map_or(!is_told, |frees| function == Some(frees))
+    };
+    let reaching = it.critical.iter().filter(|it| it.reaches).filter(is_named);
     for condition in reaching.take(CONDITIONS) {
         let known = own_place(&condition.place);
         let named = known.and_then(|place| rest.as_slice().iter().position(|it| it.place == place));
@@ -68,6 +80,9 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
             Some(at) => tested.push((at, why_critical(condition, CRITICAL))),
             None => all.add_tested(&condition.place, &why_critical(condition, CRITICAL)),
         }
+    }
+    for mutant in mutants {
+        all.add_tested(&calls_of(mutant), &why_averting(mutant));
     }
     for (at, mut suspect) in rest.enumerate() {
         // A run has tested it for another reason than it is named for.
@@ -89,12 +104,23 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         add_telling(&mut all, telling);
     }
     all.add_carriers(&it.chain);
-    for mutant in further {
+    for mutant in near.chain(far) {
         if all.found.len() < MOST {
             all.add_tested(&calls_of(mutant), &why_averting(mutant));
         }
     }
     all.found
+}
+
+/// Returns the functions of the program that free (or move) a block too early and that use it later;
+/// `None` for both unless a run has shown that the failure depends on this.
+fn functions_of_freed(it: &Explanation) -> (Option<String>, Option<String>) {
+    if it.freed_together == 0 {
+        return (None, None);
+    }
+    let function = |calls: &[FrameRecord]| own_place(calls).map(|place| place[0].function.clone());
+    let frees = function(&it.freed_early).or_else(|| function(&it.moved_early));
+    (frees, function(&it.used_late))
 }
 
 /// Returns the statement that the mutant `it` changes, and the calls around it if the mutant
@@ -207,6 +233,19 @@ mod tests {
         assert_eq!(found, [11, 10, 12, 13].map(Some));
         let expected = [(11, true), (1, false), (10, true), (12, true), (20, false)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+        // Only mutants near a block that is freed too early say something of it.
+        let other = |line| FrameRecord {
+            function: "frees".to_owned(),
+            ..own(line)
+        };
+        it.freed_together = 1;
+        it.freed_early = vec![other(1)];
+        it.critical[0].place = vec![other(50)];
+        it.mutants[2].place.function = "frees".to_owned();
+        let expected = [(12, true), (1, false), (50, true), (20, false), (3, false)];
+        assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+        it.freed_together = 0;
+        it.critical[0].place = vec![own(50)];
         it.mutants.clear();
         let expected = [(1, false), (50, true), (20, false), (3, false)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));

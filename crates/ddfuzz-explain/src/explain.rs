@@ -521,11 +521,12 @@ impl<'a> Explaining<'a> {
                 (trace, passing.clone()),
             )?);
         }
-        let mut best: Option<((bool, usize), Trace, Vec<u8>)> = None;
+        let places = engine.failing_statements(&failing.points);
+        let mut best: Option<((bool, bool, usize), Trace, Vec<u8>)> = None;
         let inputs = candidates(
             engine,
             criterion,
-            ending,
+            failing,
             &request.failing,
             &request.others,
             TRACED,
@@ -542,7 +543,11 @@ impl<'a> Explaining<'a> {
             let matching = matched(&found.points, &failing.points).len();
             // Inputs of one length leave everything else where it is.
             let is_close = matching * 100 >= failing.points.len() * LEAST_MATCHING;
-            let matching = (is_close && input.len() == request.failing.len(), matching);
+            let is_as_long = is_close && input.len() == request.failing.len();
+            // A run that comes to the failing statement, and passes there, shows more than one that
+            // only leaves out what leads to it.
+            let reaches = is_close && found.points.iter().any(|it| places.contains(&it.pc));
+            let matching = (reaches, is_as_long, matching);
             if best.as_ref().is_none_or(|(most, ..)| matching > *most) {
                 best = Some((matching, found, input));
             }

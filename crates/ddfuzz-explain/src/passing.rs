@@ -23,61 +23,75 @@ pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending)
     ends_well && !fails
 }
 
+/// A passing input close to the failing one.
+struct Candidate {
+    input: Vec<u8>,
+    /// Whether the run exits with status 0.
+    is_good: bool,
+    /// Whether the run executes the statement at which the failing run fails.
+    reaches: bool,
+}
+
 /// Returns up to `most` inputs that pass and are close to the failing input `failing`. Tested are
 /// the inputs `given`, and variants of `failing` with one byte changed, or one byte or line
 /// removed. If none of the tested inputs exits with status 0, the largest passing part of `failing`
 /// that is found is added or, if there is none, longer inputs that contain `failing`. Inputs whose
 /// runs ddfuzz cannot explain, such as runs that start another process, are left out. The inputs
-/// that exit with status 0 come first, and within each group those as long as `failing`.
-/// `failing_ending` is the end of the failing run; `criterion` decides which runs are failures.
+/// that exit with status 0 come first, of these the ones whose runs execute the statement at which
+/// the failing run `trace` fails, and then those as long as `failing`. `criterion` decides which
+/// runs are failures.
 ///
 /// # Errors
 /// When the program cannot be run.
 pub fn candidates(
     engine: &mut Engine,
     criterion: &Criterion,
-    failing_ending: &Ending,
+    trace: &Trace,
     failing: &[u8],
     given: &[Vec<u8>],
     most: usize,
 ) -> Result<Vec<Vec<u8>>, EngineError> {
-    let mut found: Vec<Vec<u8>> = Vec::new();
-    let mut of_status: Vec<(bool, Vec<u8>)> = Vec::new();
+    let places = engine.failing_statements(&trace.points);
+    let run = |engine: &mut Engine, input: Vec<u8>| {
+        engine.set_input(Side::Passing, input.clone());
+        let run = if_supported(engine.run_past(Side::Passing, &places).map(Some))?;
+        let passing = run.filter(|it| judge_candidate(criterion, &it.0, &trace.ending));
+        Ok::<_, EngineError>(passing.map(|(ending, reaches)| Candidate {
+            input,
+            is_good: ending.ended == Ended::Exit(0),
+            reaches,
+        }))
+    };
+    let mut found: Vec<Candidate> = Vec::new();
     let tried = given.iter().cloned().chain(variants(failing));
     for input in tried.take(MOST_RUNS) {
-        if input == failing || of_status.iter().any(|(_, known)| *known == input) {
+        if input == failing || found.iter().any(|known| known.input == input) {
             continue;
         }
-        engine.set_input(Side::Passing, input.clone());
-        let ending = if_supported(engine.run_to_end(Side::Passing).map(Some))?;
-        let passing = ending.filter(|it| judge_candidate(criterion, it, failing_ending));
-        if let Some(ending) = passing {
-            of_status.push((ending.ended == Ended::Exit(0), input));
-        }
-        if of_status.iter().filter(|(is_good, _)| *is_good).count() >= most {
+        found.extend(run(engine, input)?);
+        if found.iter().filter(|it| it.is_good && it.reaches).count() >= most {
             break;
         }
     }
-    if of_status.iter().all(|(is_good, _)| !is_good) {
-        let part = largest_part(engine, criterion, failing_ending, failing)?;
-        of_status.extend(part.map(|part| (true, part)));
+    let is_none_good = |found: &[Candidate]| !found.iter().any(|it| it.is_good);
+    if is_none_good(&found) {
+        let part = largest_part(engine, criterion, &trace.ending, failing)?;
+        found.extend(part.map(|input| Candidate {
+            input,
+            is_good: true,
+            reaches: false,
+        }));
     }
-    let is_none_good = of_status.iter().all(|(is_good, _)| !is_good);
-    for input in longer(failing).into_iter().filter(|_| is_none_good) {
-        if of_status.iter().any(|(is_good, _)| *is_good) {
-            break;
-        }
-        engine.set_input(Side::Passing, input.clone());
-        let ending = if_supported(engine.run_to_end(Side::Passing).map(Some))?;
-        let passing = ending.filter(|it| judge_candidate(criterion, it, failing_ending));
-        if let Some(ending) = passing {
-            of_status.push((ending.ended == Ended::Exit(0), input));
-        }
+    let mut longer = longer(failing).into_iter();
+    while is_none_good(&found)
+        && let Some(input) = longer.next()
+    {
+        found.extend(run(engine, input)?);
     }
-    // Those that the program does not complain about first, and those of the same length.
-    of_status.sort_by_key(|(is_good, input)| (!is_good, input.len() != failing.len()));
-    found.extend(of_status.into_iter().take(most).map(|(_, input)| input));
-    Ok(found)
+    // Those that the program does not complain about first.
+    let is_other_length = |it: &Candidate| it.input.len() != failing.len();
+    found.sort_by_key(|it| (!it.is_good, !it.reaches, is_other_length(it)));
+    Ok(found.into_iter().take(most).map(|it| it.input).collect())
 }
 
 /// Runs the program on an input; returns true if the run passes and ends with the status

@@ -379,7 +379,8 @@ impl Suspects {
         if is_last {
             self.add_last_link(&mut links, &it.chain);
         }
-        if let Some(value) = &it.origin {
+        // Where nothing has set the value, no statement wrote it.
+        if let Some(value) = it.origin.as_ref().filter(|it| !it.unset) {
             self.add_likely(&value.written, of_value(value));
         }
         if !is_last {

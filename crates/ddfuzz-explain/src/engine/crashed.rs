@@ -343,7 +343,8 @@ impl Engine {
                 let executed = &whole.executed[it.at];
                 let pc = executed.pc();
                 let function = self.info.function(pc.wrapping_sub(self.bias));
-                let function = function.filter(|_| self.is_of_statement(pc));
+                let is_shown = self.is_of_statement(pc) && !executed.keeps_frame();
+                let function = function.filter(|_| is_shown);
                 let Some(function) = function.map(std::ptr::from_ref) else {
                     continue;
                 };

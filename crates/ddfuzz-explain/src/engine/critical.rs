@@ -11,6 +11,7 @@ use super::run::Pace;
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side};
 use crate::places::source_line;
+use crate::suspects::MAIN;
 
 /// Number of conditions that are tested in one round: in forks of the same stopped run, each of
 /// which decides one condition the other way.
@@ -73,13 +74,13 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
 
 impl Critical {
     /// Returns the key by which conditions are sorted, the most telling first, in the order that
-    /// [`critical`](Engine::critical) describes.
-    fn rank(&self) -> impl Ord + use<> {
+    /// [`critical`](Engine::critical) describes. `is_main`: whether the condition is in `main`.
+    fn rank(&self, is_main: bool) -> impl Ord + use<> {
         let next = match self.reaches {
             true => (false, self.decision.decided),
             false => (!self.is_like, usize::MAX - self.decision.time),
         };
-        (!self.reaches, !self.succeeds, next)
+        (!self.reaches, is_main, !self.succeeds, next)
     }
 }
 
@@ -88,7 +89,8 @@ impl Engine {
     /// for each source line, at most [`FOUND`]. First come conditions after which the failing
     /// statement is still reached, sorted by how few events depend on them; then the others, sorted
     /// by whether the output begins as that of the failing run, the latest condition first. In both
-    /// parts, conditions that let the run exit with status 0 come first. `averts` tells from a
+    /// parts, conditions in `main` come last, since most only choose what is done with a line of the
+    /// input, and of the others those first that let the run exit with status 0. `averts` tells from a
     /// run's end whether it did not fail, `points` are the points (statement executions) of the
     /// failing run, and `limit` is the time limit of a test.
     ///
@@ -139,7 +141,8 @@ impl Engine {
                 break;
             }
         }
-        found.sort_by_key(Critical::rank);
+        let is_main = |it: &Critical| self.function(it.decision.statement) == Some(MAIN);
+        found.sort_by_key(|it| it.rank(is_main(it)));
         let mut lines = HashSet::new();
         found.retain(|it| lines.insert(self.line(it.decision.statement)));
         found.truncate(FOUND);
@@ -217,7 +220,7 @@ mod tests {
             of(3, 8, (true, false)),
             of(4, 5, (true, false)),
         ];
-        all.sort_by_key(Critical::rank);
+        all.sort_by_key(|it| it.rank(false));
         assert_eq!(all.map(|it| it.decision.time), [4, 3, 2, 1, 9]);
     }
 

@@ -87,6 +87,14 @@ impl Executed {
         self.instruction.flow_control() == FlowControl::ConditionalBranch
     }
 
+    /// Returns true if the instruction only saves or restores registers and return addresses of calls:
+    /// it pushes, pops, calls or returns.
+    pub fn keeps_frame(&self) -> bool {
+        use Mnemonic as M;
+        let it = self.instruction.mnemonic();
+        [M::Push, M::Pop, M::Leave, M::Call, M::Ret].contains(&it)
+    }
+
     /// Returns true if the instruction calls a function.
     pub fn is_call(&self) -> bool {
         let flow = self.instruction.flow_control();

@@ -433,6 +433,14 @@ impl Engine {
         place.map(|(file, line)| (file.to_owned(), line))
     }
 
+    /// Returns the addresses of all statements on the source line at which the run of the points
+    /// `points` fails, the line of its last point; empty if that line is not known.
+    pub(crate) fn failing_statements(&self, points: &[Point]) -> Vec<u64> {
+        let line = points.last().and_then(|last| self.place(last.pc));
+        let is_it = |pc: &u64| line.is_some() && self.place(*pc) == line;
+        self.statements.iter().copied().filter(is_it).collect()
+    }
+
     /// Returns the name of the function at an address in the process; `None` if none is known. For
     /// code of a standard library that is inlined in the program, returns the program's own
     /// function.

@@ -300,14 +300,16 @@ impl Engine {
         self.sort_mutants(&mut all, &spectrum);
         all.truncate(MUTANTS);
         let count = all.len();
+        let failing_line = failing.points.last().and_then(|last| self.line(last.pc));
+        let mut deciding = all.iter().filter(|it| it.kind.decides());
+        let is_assertion = deciding.any(|it| self.line(it.pc) == failing_line);
         let (mut found, run) = self.averting(&mut stand, all, (&averts, &passing))?;
         self.narrow(&mut stand, &mut found, &averts)?;
         drop(stand);
         for it in &mut found {
             it.executed = self.executions(&it.mutant, &spectrum);
             it.is_main = self.function(it.mutant.pc) == Some(MAIN);
-            let last = failing.points.last();
-            it.fails = last.is_some_and(|last| self.line(last.pc) == self.line(it.mutant.pc));
+            it.fails = failing_line.is_some() && self.line(it.mutant.pc) == failing_line;
         }
         found.sort_by(Averting::compare);
         found.truncate(COMPARED);
@@ -318,17 +320,22 @@ impl Engine {
         {
             return Err(error);
         }
-        // A mutant of an assertion, or of the check of an index, only leaves the check out.
+        // A mutant of the check of an index only leaves the check out. So does any mutant of an
+        // assertion, whose statement decides and ends the program.
         let is_panic = self.is_of_rust() && failing.ending.ended == Ended::Exit(RUST_PANIC);
-        let is_aborted = is_panic || failing.ending.ended == Ended::Signal(libc::SIGABRT);
-        let leaves_out = |it: &Averting| is_aborted && it.fails && it.mutant.kind.decides();
+        let is_aborted = failing.ending.ended == Ended::Signal(libc::SIGABRT);
+        let leaves_out = |it: &Averting| {
+            it.fails && (is_aborted && is_assertion || is_panic && it.mutant.kind.decides())
+        };
         let is_odd = |it: &Averting| leaves_out(it) || self.mixes_types(&it.mutant);
         found.retain(|it| it.is_telling() && !it.changes_much() && !is_odd(it));
         let found = self.ranked(found);
+        let elsewhere = failing.points.iter().map(|it| it.pc);
+        let elsewhere = elsewhere.filter(|pc| self.line(*pc) != failing_line);
         Ok(Mutated {
             found,
             left: (count - run, count),
-            telling: spectrum.telling(&failing.points),
+            telling: spectrum.telling(elsewhere),
         })
     }
 

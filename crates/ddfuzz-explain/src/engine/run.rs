@@ -402,11 +402,28 @@ impl Engine {
     /// # Errors
     /// When the run cannot be made.
     pub fn run_to_end(&mut self, side: Side) -> Result<Ending, EngineError> {
+        self.run_past(side, &[]).map(|it| it.0)
+    }
+
+    /// Makes the passing or failing run within the target's limit on wall time. Returns how it
+    /// ended, and whether it executed an instruction at one of the addresses `places`.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn run_past(&mut self, side: Side, places: &[u64]) -> Result<(Ending, bool), EngineError> {
         let mut run = self.start_within(side, 1)?;
+        for place in places {
+            run.process.set_breakpoint(*place)?;
+        }
+        let mut is_past = false;
         loop {
             match self.resume(&mut run.process, Pace::Free)? {
-                Next::Ended(ending) => return Ok(*ending),
-                Next::Breakpoint(_) | Next::Other(_) => {}
+                Next::Ended(ending) => return Ok((*ending, is_past)),
+                Next::Breakpoint(_) => {
+                    is_past = true;
+                    run.process.remove_breakpoints()?;
+                }
+                Next::Other(_) => {}
             }
         }
     }
