@@ -37,7 +37,7 @@ type Parts = (u32, u32);
 const CONDITIONS: Parts = (60, 8);
 /// Share of the time for an explanation that may be used to record the failing run, and to find
 /// where the size of a heap block came from.
-const FACTS: Parts = (60, 8);
+const FACTS: Parts = (15, 8);
 /// Share of the time for an explanation that is reserved for finding the origin of the value with
 /// which the failing run has crashed.
 const VALUES: Parts = (10, 8);

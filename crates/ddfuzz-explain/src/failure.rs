@@ -48,10 +48,13 @@ pub(crate) fn without_debug_info(info: &DebugInfo, target: &Target) -> (String, 
     }
     match &info.stripped_to {
         Some(file) => {
-            let reason = format!("the program's debug information is in another file, {file}");
+            let reason = format!(
+                "the program's debug information is in another file, {file}, which is neither beside \
+                 it nor below /usr/lib/debug, or of another build"
+            );
             let hint = format!(
-                "explain the program as it was before it was stripped, or join both by \
-                 `eu-unstrip PROGRAM {file} -o JOINED`"
+                "install it (Debian: the package with -dbgsym), or explain the program as it was \
+                 before it was stripped, or join both by `eu-unstrip PROGRAM {file} -o JOINED`"
             );
             (reason, hint)
         }

@@ -282,19 +282,19 @@ impl Suspects {
             if let Some(extent) = other {
                 self.add_likely(&extent.written, EXTENT);
             }
-            self.add_likely(block.asked(), SHORT);
+            self.add_short(block);
             return self.add_writer(block);
         };
         // The call computes the size from a value that it reads.
         if size.read.is_some() && !block.passes_size {
-            self.add_likely(block.asked(), SHORT);
+            self.add_short(block);
         }
         if let Some(read) = block.size_read_by() {
             self.add_likely(std::slice::from_ref(read), CHOSEN);
         }
         self.add_likely(&size.written, "makes the size of a block that is too short");
         if is_reported && block.passes_size {
-            self.add_likely(block.asked(), SHORT);
+            self.add_short(block);
         }
         if block.is_averted {
             self.add_writer(block);
@@ -305,6 +305,14 @@ impl Suspects {
         if let Some(next) = size.earlier.iter().find(|it| !it.copies) {
             self.add_likely(&next.written, OF_SIZE);
         }
+    }
+
+    /// Adds to the suspects the call that allocates the heap block. If it is also the one that fails,
+    /// because the C library has found the damage when it was called again, it is no less suspect.
+    fn add_short(&mut self, block: &OverflowRecord) {
+        let failing = std::mem::take(&mut self.failing);
+        self.add_likely(block.asked(), SHORT);
+        self.failing = failing;
     }
 
     /// Adds to the suspects the statement that writes, or reads, behind the heap block.

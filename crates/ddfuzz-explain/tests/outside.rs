@@ -99,6 +99,9 @@ fn an_element_that_an_array_does_not_have_is_named() {
         let (variable, element, function) = array(flags, "d 6 x\n", "d 3 x\n");
         assert_eq!((&*variable, element, &*function), ("of.parts", 6, "shared"));
     }
+    // Of a run that is too long to be recorded, the end is.
+    let (variable, element, function) = array(PLAIN, "l 6 x\n", "l 3 x\n");
+    assert_eq!((&*variable, element, &*function), ("of.parts", 6, "shared"));
     let (variable, element, function) = array(PLAIN, "t 6 x\n", "t 5 x\n");
     assert_eq!((&*variable, element, &*function), ("all", 5, "tail"));
 }
@@ -148,6 +151,17 @@ fn a_write_over_a_return_address_is_told_with_what_writes_on_from_there() {
         assert_eq!(first(&it), ("copied", why), "{text}");
         assert!(text.contains("writes on from there undone"), "{text}");
     }
+}
+
+#[test]
+fn statements_that_write_over_a_return_address_in_turn_are_undone_together() {
+    let long = "r 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n";
+    let (it, text) = told("returns.c", BOTH[1], long, "r 1,2\n");
+    let found = it.overrun.as_ref().unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(found.variable, "value", "{text}");
+    assert_eq!(found.return_of.as_deref(), Some("range"), "{text}");
+    assert!(found.is_averted && found.next.len() == 1, "{text}");
+    assert_eq!(first(&it).0, "range", "{text}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub use reported_object::Object;
 pub use site::{Site, short_function, short_source, without_detours};
 pub use stopped::{StoppedClassifier, StoppedCrash};
 pub use symbols::demangled::demangle;
-pub use symbols::{Place, Symbolizer};
+pub use symbols::{Place, Symbolizer, separate_debug_file};
 pub use tracee::{Start, Tracee, Untraced};
 pub use trap::Trap;
 pub use triager::{KeyedRun, Triager};

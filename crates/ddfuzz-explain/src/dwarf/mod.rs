@@ -21,6 +21,8 @@ use gimli::{
 };
 use object::{Object, ObjectSection, ObjectSymbol};
 
+use ddfuzz_triage::separate_debug_file;
+
 use crate::types::{TypeId, Types};
 use classes::Classes;
 pub use classes::Vtables;
@@ -154,23 +156,28 @@ pub struct DebugInfo {
     /// Whether the debug information of compilation units is in separate files (`-gsplit-dwarf`),
     /// which are not read.
     pub is_split: bool,
-    /// Name of the file, which is not read, into which the debug information was moved when the
-    /// program was stripped; `None` if there is no such file.
+    /// Name of the file into which the debug information was moved when the program was stripped, as
+    /// the program names it; `None` if it names none.
     pub stripped_to: Option<String>,
     by_address: Vec<(Range<u64>, usize)>,
 }
 
 impl DebugInfo {
-    /// Reads the debug information of the ELF file at `path`. For a file without debug information,
-    /// the result has no functions.
+    /// Reads the debug information of the ELF file at `path`, or of the separately installed debug
+    /// file to which a stripped program refers. Without debug information, the result has no
+    /// functions.
     ///
     /// # Errors
     /// When the file cannot be read, is not an ELF file, or is damaged.
     pub fn read(path: &Path) -> Result<DebugInfo, DebugInfoError> {
         let image = std::fs::read(path)?;
         let file = object::File::parse(&*image)?;
+        let debug = separate_debug_file(path).map(std::fs::read).transpose()?;
+        let debug = debug.as_ref().map(|it| object::File::parse(&**it));
+        let debug = debug.transpose()?;
+        let described = debug.as_ref().unwrap_or(&file);
         let load = |id: gimli::SectionId| -> Result<Bytes, gimli::Error> {
-            let section = file.section_by_name(id.name());
+            let section = described.section_by_name(id.name());
             let data = section.and_then(|section| section.uncompressed_data().ok());
             let data = data.map_or_else(|| Arc::from([]), |data| Arc::from(data.into_owned()));
             Ok(Bytes::new(data, LittleEndian))
@@ -199,7 +206,7 @@ impl DebugInfo {
         for index in 0..reading.units.len() {
             reading.unit(index)?;
         }
-        reading.finish(&file)
+        reading.finish(&file, described)
     }
 
     /// Returns the function that contains `pc`, an address in the file; `None` if none does.
@@ -661,7 +668,13 @@ impl Reading<'_> {
         Ok((origin.offset() != entry.offset()).then_some((unit, origin)))
     }
 
-    fn finish(mut self, file: &object::File<'_>) -> Result<DebugInfo, DebugInfoError> {
+    /// Returns what was read, with what the program's file `file` and the file with its debug
+    /// information, `described`, say besides: they may be the same.
+    fn finish(
+        mut self,
+        file: &object::File<'_>,
+        described: &object::File<'_>,
+    ) -> Result<DebugInfo, DebugInfoError> {
         self.functions
             .sort_by_key(|function| function.ranges[0].start);
         let mut by_address = Vec::new();
@@ -672,15 +685,15 @@ impl Reading<'_> {
         self.lines.finish();
         line_zero::inherit(&mut self.lines, file, by_address.iter().map(|it| &it.0));
         let mut symbols = HashMap::new();
-        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        for symbol in described.symbols().chain(file.dynamic_symbols()) {
             if let (Ok(name), true) = (symbol.name(), symbol.address() != 0) {
                 let name = name.split('@').next().unwrap_or(name);
                 symbols.entry(name.to_owned()).or_insert(symbol.address());
             }
         }
         Ok(DebugInfo {
-            code_symbols: code_symbols(file),
-            vtables: self.classes.vtables(file, &self.types.types),
+            code_symbols: code_symbols(described),
+            vtables: self.classes.vtables(described, &self.types.types),
             types: Arc::new(self.types.types),
             functions: self.functions,
             globals: self.globals,

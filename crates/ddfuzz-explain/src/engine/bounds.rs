@@ -182,17 +182,18 @@ fn with_first(all: &[Written], found: &Found) -> Range<u64> {
     start.min(written.start)..written.end
 }
 
-/// Returns those of the writes `all` that continue the write `found` at its end, each with the
-/// addresses that the write adds: later writes behind the same variable, by other instructions in
-/// the same call of the same function.
+/// Returns those of the writes `all` that write behind the variable of the write `found` as well,
+/// each with the addresses there: later writes by way of the same variable, by other instructions in
+/// the same call of the same function, up to the address `end`, or continuing what is known there.
 fn next_writes<'a>(
     whole: &Recorded,
     all: &'a [Written],
     found: &Found,
+    end: u64,
 ) -> Vec<(&'a Written, Range<u64>)> {
     let stack = |at: usize| whole.executed[at].registers[usize::from(STACK_POINTER)];
     let (of, has) = (&found.of, &found.crossing.has);
-    let mut end = found.crossing.beyond.end;
+    let mut end = end.max(found.crossing.beyond.end);
     let mut next: Vec<(&Written, Range<u64>)> = Vec::new();
     // What is written to a field behind the variable is meant for it.
     let others = all
@@ -208,9 +209,9 @@ fn next_writes<'a>(
             1 => it.range.start,
             _ => it.range.end - it.size,
         };
-        if (has.end..=end).contains(&start) && it.range.end > end {
-            end = it.range.end;
-            next.push((it, start..end));
+        if (has.end..=end).contains(&start) {
+            end = end.max(it.range.end);
+            next.push((it, start..it.range.end));
         }
     }
     next
@@ -299,7 +300,8 @@ impl Engine {
                 .filter(|other| other.pc == it.pc && !other.is_read);
             let others = others.filter_map(|other| crossed(graph, self, other));
             beyond.extend(others.map(|it| it.crossing.beyond));
-            let next = next_writes(whole, all, &found);
+            let end = beyond.iter().map(|it| it.end).max().unwrap_or_default();
+            let next = next_writes(whole, all, &found, end);
             beyond.extend(next.iter().map(|it| it.1.clone()));
             let undone = std::iter::once(it).chain(next.iter().map(|it| it.0));
             let undone: Vec<&Written> = undone.collect();

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
@@ -28,13 +29,16 @@ const MOST_KEPT: usize = 200_000;
 /// after the last point of a run.
 const BEYOND: usize = 2000;
 
-/// Largest number of instructions of a recording of the whole run; if there would be more, nothing
-/// is recorded.
+/// Largest number of instructions of a recording of the whole run; if there would be more, only the
+/// last ones are recorded.
 const MOST_WHOLE: usize = 60_000;
 /// At each multiple of this number of recorded instructions, the length of the whole run is
 /// estimated from the share of its points that were passed so far. If the run would have too many
-/// instructions, the recording ends.
+/// instructions, or its recording would take too long, the recording ends.
 const ESTIMATED: usize = 4_000;
+/// Largest number of attempts to record the end of a run that is too long to be recorded as a whole;
+/// each begins at a later point.
+const ATTEMPTS: usize = 3;
 /// Divisor of the time for facts about the failing run: a recording of the whole run may take this
 /// part of it.
 const WHOLE_TIME: u32 = 2;
@@ -100,6 +104,9 @@ pub(crate) struct Whole {
     /// Time limit of the recording of the whole run, during which changes of memory by libraries'
     /// functions are recorded, too; `None` at other times.
     until: Option<Allowance>,
+    /// Number of the run's last points of which the next recording is to consist, if the last recording
+    /// was too long; else `None`.
+    fits: Option<usize>,
     /// The instructions on which the failure depends; `None` until they are searched for.
     pub(super) slice: Option<Rc<FailureSlice>>,
 }
@@ -248,12 +255,22 @@ fn changes(
     found
 }
 
-/// Returns true if a recording will probably be too long: if all points of the run (`all`), with as
-/// many instructions per point as so far, would have more than five quarters of `most`
-/// instructions. Judges only after each [`ESTIMATED`] instructions; in between, returns false.
-fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
+/// Estimates the length of a recording of `all` points that has come to one of the multiples of
+/// [`ESTIMATED`] instructions, from the instructions for each point so far. Returns the number of
+/// points of which the next recording is to consist, three quarters of those that can be recorded, if
+/// those are not all; `None` if all can be, or at other times. `most`
+/// is the largest number of instructions, and `used` returns the share of the
+/// time that is used up, from 0 to 1.
+/// More than all that is allowed by a quarter still counts as possible.
+fn too_long(recorded: &Recorded, all: usize, most: usize, used: impl Fn() -> f64) -> Option<usize> {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
-    executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
+    if executed == 0 || !executed.is_multiple_of(ESTIMATED) {
+        return None;
+    }
+    let possible = (executed as f64 / used().max(1e-6)).min(most as f64);
+    let needed = executed as f64 / passed.max(1) as f64;
+    let fits = (possible / needed) as usize;
+    (fits * 5 / 4 < all).then_some(fits * 3 / 4)
 }
 
 /// Returns which arguments the library's function called by `call` reads as texts, as bits: the
@@ -322,17 +339,25 @@ impl Engine {
 
     /// Records all instructions of the failing run from its first point in `main` on. A library's
     /// function counts as one instruction, with the memory that it changes. Of a run of more than
-    /// [`WHOLE_POINTS`] points, only the last ones are recorded. Records nothing if these have more
-    /// than [`MOST_WHOLE`] instructions.
+    /// [`WHOLE_POINTS`] points, or more than [`MOST_WHOLE`] instructions, or whose recording takes too
+    /// long, only the last points are recorded.
     pub(crate) fn record_whole(&mut self, points: &[Point]) -> Result<(), EngineError> {
         // What runs before `main` is called by the C library.
         let is_main = |it: &Point| self.function(it.pc) == Some("main");
         let main = points.iter().position(is_main).unwrap_or(0);
-        let points = &points[points.len().saturating_sub(WHOLE_POINTS).max(main)..];
-        self.whole.until = Some(self.facts_until.part(WHOLE_TIME));
-        let recorded = self.record_anew(Side::Failing, points, (false, MOST_WHOLE));
-        self.whole.until = None;
-        let mut recorded = recorded?;
+        let mut points = &points[points.len().saturating_sub(WHOLE_POINTS).max(main)..];
+        let mut recorded = Recorded::default();
+        for _ in 0..ATTEMPTS {
+            self.whole.until = Some(self.facts_until.part(WHOLE_TIME));
+            let attempt = self.record_anew(Side::Failing, points, (false, MOST_WHOLE));
+            self.whole.until = None;
+            recorded = attempt?;
+            let fits = self.whole.fits.take().unwrap_or_default();
+            if !recorded.executed.is_empty() || fits == 0 {
+                break;
+            }
+            points = &points[points.len().saturating_sub(fits)..];
+        }
         recorded.branches = std::mem::take(&mut self.code.branches);
         if !recorded.executed.is_empty() {
             self.whole.run = Some(Rc::new(recorded));
@@ -398,9 +423,12 @@ impl Engine {
         let mut rest = points.iter().peekable();
         let mut own = 0;
         let is_late = |it: &Engine| it.whole.until.is_some_and(|until| until.is_over());
+        let given = self.whole.until.map(|until| until.left());
         while recorded.executed.len() < most && !is_late(self) {
             self.check_time()?;
-            if !is_bounded && is_too_long(&recorded, points.len(), most) {
+            let used = || given.map_or(0.0, |given| self.used_of(given));
+            if !is_bounded && let Some(fits) = too_long(&recorded, points.len(), most, used) {
+                self.whole.fits = Some(fits);
                 break;
             }
             let pc = registers[REGISTERS - 1];
@@ -434,9 +462,22 @@ impl Engine {
             }
         }
         if !is_bounded {
+            // Of a long loop only the first rounds have points: what is behind it may be short.
+            let behind = points.len() - recorded.points.len();
+            self.whole.fits = self.whole.fits.or(Some(behind));
             recorded.executed.clear();
         }
         Ok(recorded)
+    }
+
+    /// Returns the share, from 0 to 1, that is used up of the CPU time or the wall time of a recording
+    /// (whichever share is larger), which had the times `given` when it began.
+    fn used_of(&self, given: (Duration, Duration)) -> f64 {
+        let left = self.whole.until.map_or(given, |until| until.left());
+        let used = |given: Duration, left: Duration| {
+            1.0 - left.as_secs_f64() / given.as_secs_f64().max(1e-6)
+        };
+        used(given.0, left.0).max(used(given.1, left.1))
     }
 
     /// Returns the writes that the program's own code makes between the first and the last of
@@ -617,5 +658,31 @@ impl Engine {
     /// Returns true if an address belongs to a function with debug information.
     pub(super) fn is_own_code(&self, pc: u64) -> bool {
         self.info.function(pc.wrapping_sub(self.bias)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_that_would_be_too_long_begins_later() {
+        let code = Executed::new(&[0x90], [0; REGISTERS]).unwrap();
+        let (pc, nth, stack) = (1, 1, 0);
+        let of = |executed, points, all, used: f64| {
+            let recorded = Recorded {
+                executed: vec![code.clone(); executed],
+                points: vec![(0, Point { pc, nth, stack }); points],
+                ..Recorded::default()
+            };
+            too_long(&recorded, all, MOST_WHOLE, || used)
+        };
+        // Five instructions for each point: 60,000 are enough for 12,000 points.
+        assert_eq!(of(ESTIMATED, 800, 5_000, 0.0), None);
+        assert_eq!(of(ESTIMATED, 800, 20_000, 0.0), Some(9_000));
+        // A tenth of the time is used up: it is enough for 8,000 points.
+        assert_eq!(of(ESTIMATED, 800, 8_000, 0.1), None);
+        assert_eq!(of(ESTIMATED, 800, 12_000, 0.1), Some(6_000));
+        assert_eq!(of(ESTIMATED - 1, 800, 20_000, 0.9), None);
     }
 }

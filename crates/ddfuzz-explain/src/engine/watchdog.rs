@@ -143,6 +143,12 @@ impl Allowance {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }
 
+    /// Returns the CPU time and the wall time that remain of this allowance.
+    pub fn left(&self) -> (Duration, Duration) {
+        let wall = self.wall.saturating_duration_since(Instant::now());
+        (self.cpu.saturating_sub(cpu_spent()), wall)
+    }
+
     /// Returns an allowance for a part of the remaining time: the CPU time and the wall time that
     /// remain of this allowance, each divided by `divisor`.
     pub fn part(&self, divisor: u32) -> Allowance {
@@ -156,10 +162,9 @@ impl Allowance {
     }
 
     fn parts(&self, parts: u32, divisor: u32) -> Allowance {
-        let now = Instant::now();
-        let left = self.wall.saturating_duration_since(now);
-        let cpu = self.cpu.saturating_sub(cpu_spent());
-        Allowance::new(cpu / divisor * parts, now + left / divisor * parts)
+        let (cpu, wall) = self.left();
+        let wall = Instant::now() + wall / divisor * parts;
+        Allowance::new(cpu / divisor * parts, wall)
     }
 }
 

@@ -31,6 +31,15 @@ static int shared(int day)
     return 60 / by;
 }
 
+/* Much is executed before the read. */
+static int late(int kind)
+{
+    unsigned sum = 0;
+    for (int i = 0; i < 30000; i++)
+        sum = sum * 31 + kinds[i % 4][0];
+    return (sum & 1) + shared(1) + shared(kind);
+}
+
 static int *tail(int count)
 {
     int **all = malloc(5 * sizeof *all);
@@ -98,6 +107,7 @@ int main(void)
     switch (command) {
     case 'k': found = word(1) + word(kind); break;
     case 'd': found = shared(1) + shared(kind); break;
+    case 'l': found = late(kind); break;
     case 't': found = *tail(kind); break;
     case 's': found = shown(&places[0]); break;
     case 'w': found = walked(&places[0]); break;

@@ -70,6 +70,22 @@ static int named(struct state *s, const char *text)
     return it.code[0];
 }
 
+/* Two numbers: further ones are written behind their array, by two statements. */
+static int range(struct state *s, const char *text)
+{
+    int value[2] = {0, 0};
+    int count = 0;
+
+    for (; *text; text++) {
+        if (*text == ',')
+            value[++count] = 0;
+        else
+            value[count] = 10 * value[count] + *text - '0';
+    }
+    s->lines += value[0] + value[1];
+    return count;
+}
+
 int main(void)
 {
     struct state s = {0, 0};
@@ -83,6 +99,8 @@ int main(void)
             entered(&s, line + 2, 0);
         else if (line[0] == 'n')
             named(&s, line + 2);
+        else if (line[0] == 'r')
+            range(&s, line + 2);
     }
     printf("%d %d\n", s.folders, s.lines);
     return 0;

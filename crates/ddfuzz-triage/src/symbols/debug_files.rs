@@ -38,6 +38,13 @@ pub(super) struct Facts {
     shared: Option<(PathBuf, Vec<u8>)>,
 }
 
+impl Facts {
+    /// Returns true if part of the debug information is in a file that several programs share.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+}
+
 /// Reads which debug information the ELF file at `path` contains and refers to; `None` if it is not
 /// an ELF file.
 pub(super) fn facts(path: &Path) -> Option<Facts> {

@@ -55,6 +55,16 @@ pub struct Symbolizer {
     is_off: bool,
 }
 
+/// Returns the path of the separately installed debug file of the program at `path`, of the same
+/// build as far as build ids tell. `None` if the program's own file has debug information, if there
+/// is no such file, or if the debug file refers to a further one that several programs share.
+pub fn separate_debug_file(path: &Path) -> Option<PathBuf> {
+    let facts = debug_files::facts(path).filter(|it| !it.has_lines)?;
+    let found = DebugFiles::installed().of(path, &facts)?;
+    let is_complete = debug_files::facts(&found).is_some_and(|it| !it.is_shared());
+    is_complete.then_some(found)
+}
+
 impl Default for Symbolizer {
     /// Creates a symbolizer that searches for debug files where distributions install them.
     fn default() -> Symbolizer {
