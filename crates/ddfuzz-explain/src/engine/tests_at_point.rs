@@ -222,7 +222,7 @@ impl Engine {
 
     /// Forks the run, lets `act` work with the fork, kills the fork, and returns the result of
     /// `act`; `None` (not an error) if the fork did something that ddfuzz cannot follow, such as
-    /// starting a thread.
+    /// starting a thread, or if its time was over before it was resumed, as on a busy machine.
     pub(crate) fn in_new_fork<T>(
         &mut self,
         stand: &mut Stand,
@@ -233,7 +233,11 @@ impl Engine {
         let instruction = self.system_call.ok_or_else(no_system_call)?;
         let mut child = stand.run.process.fork(instruction)?;
         let limit = child.limit(stand.limit);
-        let done = act(self, &mut child);
+        let done = match act(self, &mut child) {
+            // What was killed while it was stopped can be neither read nor written.
+            Err(EngineError::System(_)) if self.watchdog.has_fired() => Ok(None),
+            done => done,
+        };
         child.kill();
         drop(limit);
         stand.run.process.count_cpu();
