@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::campaign::Summary;
 use crate::exec::facts::TargetFacts;
 use crate::exec::{Channel, CoverageReporting, Ended, ExecError, Executor, Target, Way};
+use crate::report::EndedBy;
 use crate::report::size;
 use crate::report::text::shell_word;
 
@@ -218,9 +219,15 @@ pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<Targ
     })
 }
 
-/// Returns a warning after a campaign if at least half of its runs, in all calls of ddfuzz
-/// together, exceeded the time limit; else `None`.
+/// Returns a warning after a campaign if its time was over before its first run, or if at least half
+/// of its runs, in all calls of ddfuzz together, exceeded the time limit; else `None`.
 pub fn time_warning(summary: &Summary, target: &Target) -> Option<TargetWarning> {
+    if summary.runs_of_campaign == 0 && summary.ended_by == EndedBy::Time {
+        return Some(TargetWarning {
+            seen: "the time was over before the first run, so nothing was tested".to_owned(),
+            fix: "a longer --time leaves some after the start-up".to_owned(),
+        });
+    }
     let is_usual = summary.hung > 0 && summary.hung * 2 >= summary.runs_of_campaign;
     is_usual.then(|| TargetWarning {
         seen: format!(
