@@ -1,8 +1,9 @@
 //! Differences between two program states in their heap blocks: a block that only one of the states
 //! has, or a size field of the allocator between two blocks.
 
-use crate::delta::{Change, Delta, Differences, Identity, one, show_pointer};
+use crate::delta::{Change, Delta, Differences, Identity};
 use crate::graph::{Graph, Header, LeafKind, ObjectId, Place};
+use crate::pointer_words::{in_block, show_pointer};
 use crate::types::Types;
 
 /// A pointer in a program state: the object that holds it, and its index among the atomic values
@@ -20,7 +21,10 @@ impl PointerIn<'_> {
         let holder = &self.graph.objects[self.object];
         let leaf = &holder.leaves[self.leaf];
         match leaf.kind {
-            LeafKind::Pointer(to) => show_pointer(types, self.graph, to, holder.value(leaf)),
+            LeafKind::Pointer(to) => {
+                let pointer = (holder.value(leaf), Some((self.object, leaf.offset)));
+                show_pointer(types, self.graph, to, pointer)
+            }
             _ => "absent".to_owned(),
         }
     }
@@ -48,7 +52,8 @@ impl<'a> Differences<'a> {
             self.passing
         };
         let object = &graph.objects[id];
-        let content = one(&types.get(object.of).name);
+        let offset = object.reached.map_or(0, |it| it.2);
+        let content = in_block(types, object, offset);
         let pointers = self.pointers_to(id, is_created);
         // What the pointer to the block is in the run that has no such block.
         let other = pointers[usize::from(!is_created)];

@@ -8,6 +8,7 @@
 use crate::graph::{Graph, Header, Leaf, LeafKind, ObjectId, Origin, Place, Target};
 use crate::matching::Matching;
 use crate::plan::{Content, Plan, Spot, Write};
+use crate::pointer_words::{show_pointer, vector_sizes};
 use crate::types::{Types, show_bytes};
 
 /// How a difference between the passing and the failing state is applied to the passing state.
@@ -237,8 +238,10 @@ impl<'a> Differences<'a> {
         };
         let slice = |bytes: &[u8]| bytes[run.start as usize..run.end as usize].to_vec();
         let (before, after) = (slice(&passing.bytes), slice(&failing.bytes));
-        let show = |graph: &Graph, bytes: &[u8]| match leaf.kind {
-            LeafKind::Pointer(to) => show_pointer(types, graph, to, bytes),
+        let show = |graph: &Graph, bytes: &[u8], object| match leaf.kind {
+            LeafKind::Pointer(to) => {
+                show_pointer(types, graph, to, (bytes, Some((object, leaf.offset))))
+            }
             LeafKind::Bytes if bytes.len() == 1 => types.show(leaf.of, bytes, None),
             LeafKind::Bytes => show_bytes(bytes),
             LeafKind::Scalar => types.show(leaf.of, bytes, leaf.bits),
@@ -248,7 +251,17 @@ impl<'a> Differences<'a> {
             register => register,
         };
         let in_register = matches!(passing.place, Place::Register(_));
-        let mut shown = (show(self.passing, &before), show(self.failing, &after));
+        let mut name = self.passing.name_of(one, leaf, run.start);
+        let mut shown = (
+            show(self.passing, &before, one),
+            show(self.failing, &after, other),
+        );
+        if let LeafKind::Pointer(to) = leaf.kind
+            && let Some((stem, sizes)) = vector_sizes(types, to, leaf, [passing, failing])
+        {
+            name = self.passing.name(one, &format!("{stem}.size()"));
+            shown = (sizes[0].to_string(), sizes[1].to_string());
+        }
         if shown.0 == shown.1 {
             // Two blocks of one type.
             shown.0 += &format!(" at {}", show_bytes_as_address(&before));
@@ -261,7 +274,7 @@ impl<'a> Differences<'a> {
                 of: leaf.of,
                 is_structural: false,
             },
-            name: self.passing.name_of(one, leaf, run.start),
+            name,
             function: self.passing.function(one).to_owned(),
             type_name: types.get(leaf.of).name.clone(),
             passing: shown.0,
@@ -622,49 +635,4 @@ fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
         }
     }
     found
-}
-
-/// Returns the name of a type with its article in front, such as `a struct node`.
-pub(crate) fn one(name: &str) -> String {
-    let is_vowel = name.starts_with(['a', 'e', 'i', 'o']);
-    match is_vowel || name.starts_with("un") && !name.starts_with("uni") {
-        true => format!("an {name}"),
-        false => format!("a {name}"),
-    }
-}
-
-/// Formats a pointer by what it leads to: `NULL`, `&x`, `a struct node`, `&list->head`.
-pub(crate) fn show_pointer(
-    types: &Types,
-    graph: &Graph,
-    to: crate::types::TypeId,
-    bytes: &[u8],
-) -> String {
-    let address = crate::types::integer(bytes, None, false) as u64;
-    if address == 0 {
-        return "NULL".to_owned();
-    }
-    let Some((id, offset)) = graph.resolve(address) else {
-        return format!("{address:#x}");
-    };
-    let object = &graph.objects[id];
-    let inside = object
-        .leaves
-        .iter()
-        .find(|leaf| leaf.offset == offset && leaf.of == to);
-    match inside {
-        Some(leaf) if !object.is_variable() || offset > 0 => {
-            format!("&{}", graph.name(id, &leaf.path))
-        }
-        _ => {
-            let what = match object.is_variable() {
-                true => format!("&{}", object.name),
-                false => one(&types.get(object.of).name),
-            };
-            match offset {
-                0 => what,
-                _ => format!("{what} + {offset}"),
-            }
-        }
-    }
 }

@@ -112,7 +112,7 @@ fn a_statement_that_tells_failing_runs_from_others_is_named() {
     assert_eq!(telling.place.function, "value", "{text}");
     assert!(telling.failing > 3 && telling.passing == 0, "{text}");
     let why = format!(
-        "executed by all {} runs that fail, and by 0 of {} others",
+        "executed with all {} inputs that fail, and with 0 of {} others",
         telling.failing, telling.others
     );
     assert!(it.look_first.iter().any(|it| it.why == why), "{text}");

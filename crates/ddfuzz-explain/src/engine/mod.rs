@@ -82,7 +82,7 @@ use ddfuzz_triage::{Key, StoppedClassifier, StoppedCrash};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use regex::bytes::Regex;
 
-use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
+use crate::dwarf::{DebugInfo, DebugInfoError, Declared, Place, is_library_file};
 use one_cpu::OneCpu;
 pub(crate) use origin::History;
 use state::Modules;
@@ -433,6 +433,18 @@ impl Engine {
     pub(crate) fn line(&self, pc: u64) -> Option<(String, u64)> {
         let place = self.place(pc);
         place.map(|(file, line)| (file.to_owned(), line))
+    }
+
+    /// Returns the line that declares the local variable `name` of the function at the address `pc`
+    /// in the process; `None` if there is no such variable, or if several lines declare one.
+    pub(crate) fn declared_at(&self, pc: u64, name: &str) -> Option<u64> {
+        let function = self.info.function(pc.wrapping_sub(self.bias))?;
+        let is_it = |it: &&Declared| {
+            it.name == name && it.line > 0 && self.function(pc) == Some(it.function.as_str())
+        };
+        let mut lines = function.variables.iter().filter(is_it).map(|it| it.line);
+        let first = lines.next()?;
+        lines.all(|it| it == first).then_some(first)
     }
 
     /// Returns the name of the function at an address in the process; `None` if none is known. For
