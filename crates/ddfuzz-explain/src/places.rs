@@ -243,6 +243,9 @@ fn cut_in_the_middle(text: &str) -> String {
     let half = SHOWN / 2 - 2;
     let (begins, ends) = (&all[..half], &all[all.len() - half..]);
     let [begins, ends]: [String; 2] = [begins, ends].map(|it| it.iter().collect());
+    // Words stay whole.
+    let begins = begins.rsplit_once(' ').map_or(&*begins, |it| it.0);
+    let ends = ends.split_once(' ').map_or(&*ends, |it| it.1);
     format!("{} … {}", begins.trim_end(), ends.trim_start())
 }
 
@@ -321,6 +324,8 @@ mod tests {
         let long = format!("{}{}", "a".repeat(100), "b".repeat(100));
         let cut = format!("{} … {}", "a".repeat(58), "b".repeat(58));
         assert_eq!(cut_in_the_middle(&long), cut);
+        let words = format!("{} b{}", "a".repeat(50), " c".repeat(80));
+        assert!(cut_in_the_middle(&words).starts_with(&format!("{} b c c … c c", "a".repeat(50))));
     }
 
     #[test]

@@ -15,9 +15,9 @@ fn one(name: &str) -> String {
 
 /// Formats a pointer to the type `to` by what it leads to: `NULL`, `&x`, `table + 2`, `a struct
 /// node`, `&list->head`, `element 3 of a block of 8 struct node`. `pointer` has its bytes, and the
-/// object that holds it with its offset there; `None` if that is not known. A block in which it
-/// leads to an element has the name of the pointer by which the block was found first, if that is
-/// another one.
+/// object that holds it with its offset there. A block in which it leads to an element has the name
+/// of the pointer by which the block was found first, if that is another one. With `None` for the
+/// object, blocks have no such names, which differ between the points of a run.
 pub(crate) fn show_pointer(
     types: &Types,
     graph: &Graph,
@@ -44,11 +44,15 @@ pub(crate) fn show_pointer(
         (Some((from, leaf, _)), Some((holder, at))) => {
             from == holder && graph.objects[from].leaves[leaf].offset == at
         }
-        (reached, _) => reached.is_none(),
+        _ => true,
     };
     match elements(types, object).filter(|_| !is_own) {
         Some((size, count)) if offset % size == 0 && offset / size < count => {
-            format!("&{}", graph.name(id, &format!("[{}]", offset / size)))
+            let name = graph.name(id, &format!("[{}]", offset / size));
+            match name.strip_prefix('*') {
+                Some(pointer) => pointer.to_owned(),
+                None => format!("&{name}"),
+            }
         }
         _ => in_block(types, object, offset),
     }
@@ -120,6 +124,26 @@ pub(crate) fn in_block(types: &Types, object: &Object, offset: u64) -> String {
     }
 }
 
+/// Where vectors of Rust have the pointer to their elements, beside their length.
+const RUST_ELEMENTS: &str = ".buf.inner.ptr.pointer.pointer";
+
+/// Returns how many elements a vector has, as a `std::vector` of libstdc++ or a `Vec` of Rust holds
+/// it: `object` holds the vector, with the pointer `leaf` to its elements of `size` bytes. `None`
+/// for other pointers.
+pub(crate) fn vector_size(object: &Object, leaf: &Leaf, size: u64) -> Option<u64> {
+    let beside = |stem: &str, field: &str| {
+        let is_it = |it: &&Leaf| it.path.strip_prefix(stem) == Some(field);
+        object.leaves.iter().find(is_it)
+    };
+    if let Some(stem) = leaf.path.strip_suffix(RUST_ELEMENTS) {
+        return Some(object.address(beside(stem, ".len")?));
+    }
+    let stem = leaf.path.strip_suffix("._M_start")?;
+    let end = object.address(beside(stem, "._M_finish")?);
+    let bytes = end.checked_sub(object.address(leaf))?;
+    (bytes.checked_rem(size)? == 0).then(|| bytes / size)
+}
+
 /// If the pointer `leaf` is the end of the elements of a `std::vector` (libstdc++) of elements of
 /// the type `to`, returns the path of the vector, and its numbers of elements in both of `objects`,
 /// which hold it. `None` for other pointers, and if both numbers are the same.
@@ -133,9 +157,7 @@ pub(crate) fn vector_sizes<'a>(
     let size = types.get(to).size;
     let count = |object: &Object| {
         let begins = |it: &&Leaf| it.path.strip_suffix("._M_start") == Some(stem);
-        let start = object.leaves.iter().find(begins)?;
-        let bytes = object.address(leaf).checked_sub(object.address(start))?;
-        (bytes.checked_rem(size)? == 0).then(|| bytes / size)
+        vector_size(object, object.leaves.iter().find(begins)?, size)
     };
     let sizes = [count(objects[0])?, count(objects[1])?];
     let stem = stem.strip_suffix("._M_impl").unwrap_or(stem);
@@ -233,6 +255,9 @@ mod tests {
         let shown = |held| show_pointer(&types, &graph, pair, (&address, Some(held)));
         assert_eq!(shown((from, 0)), "element 3 of a block of 5 int[2]");
         assert_eq!(shown((from + 7, 0)), "&p[1]");
+        let address = 0x2010u64.to_le_bytes();
+        let shown = |held| show_pointer(&types, &graph, pair, (&address, Some(held)));
+        assert_eq!(shown((from + 7, 0)), "p");
     }
 
     #[test]
@@ -251,6 +276,10 @@ mod tests {
         let vector = |size: u64| {
             let mut it = object(node, 0x1000, 16, "out");
             it.leaves = vec![leaf(0, ".nodes._M_impl._M_start"), end.clone()];
+            it.leaves.extend([
+                leaf(0, ".v.buf.inner.ptr.pointer.pointer"),
+                leaf(8, ".v.len"),
+            ]);
             it.bytes = [0x5000u64, 0x5000 + 72 * size]
                 .map(u64::to_le_bytes)
                 .concat();
@@ -259,5 +288,9 @@ mod tests {
         let sizes = |one, other| vector_sizes(&types, node, &end, [&vector(one), &vector(other)]);
         assert_eq!(sizes(2, 4), Some((".nodes", [2, 4])));
         assert_eq!(sizes(2, 2), None);
+        let it = vector(3);
+        assert_eq!(vector_size(&it, &it.leaves[0], 72), Some(3));
+        assert_eq!(vector_size(&it, &it.leaves[2], 72), Some(0x5000 + 72 * 3));
+        assert_eq!(vector_size(&it, &end, 72), None);
     }
 }

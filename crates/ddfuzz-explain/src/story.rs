@@ -256,11 +256,17 @@ fn is_told_by_offset(link: &LinkRecord) -> bool {
     link.input_offset.is_some() && (is_in_buffer(link) || is_long())
 }
 
+/// Longest end of a shortened name, in characters.
+const END: usize = 24;
+
 /// Returns `name`, of more than [`NAME`] characters only the variable with which it begins and the
-/// field with which it ends.
+/// last fields, or the last one if its name is long.
 fn shortened(name: &str) -> String {
     let begins = name.find(['.', '-']).map(|at| &name[..at]);
-    let ends = name.rfind(['.', '>']).map(|at| &name[at + 1..]);
+    let fields = name.match_indices(['.', '>']);
+    let fields: Vec<&str> = fields.map(|(at, _)| &name[at + 1..]).collect();
+    let is_short = |it: &&&str| it.chars().count() <= END;
+    let ends = fields.iter().find(is_short).or(fields.last());
     match (begins, ends) {
         (Some(begins), Some(ends)) if name.chars().count() > NAME => format!("{begins}…{ends}"),
         _ => name.to_owned(),
@@ -278,11 +284,19 @@ const INNER: [&str; 6] = [
     "._M_dataplus._M_p",
 ];
 
+/// Fields of texts with the texts' lengths, and the methods that return these.
+const LENGTHS: [(&str, &str); 2] = [("._M_string_length", ".size()"), (".vec.len", ".len()")];
+
 /// Returns the name of a variable without the fields of standard containers and smart pointers.
 pub(crate) fn plain(name: &str) -> String {
     let mut plain = name.to_owned();
     for inner in INNER {
         plain = plain.replace(inner, "");
+    }
+    for (field, method) in LENGTHS {
+        if let Some(of) = plain.strip_suffix(field) {
+            plain = format!("{of}{method}");
+        }
     }
     plain
 }
@@ -632,6 +646,8 @@ mod tests {
         assert_eq!(told(&block), words);
         let pointer = link("u", "&units._M_impl._M_start[0]", "NULL");
         assert_eq!(told(&pointer), "u = &units[0] instead of NULL");
+        let length = link("unit._M_string_length", "4", "1");
+        assert_eq!(told(&length), "unit.size() = 4 instead of 1");
         let mut part = link("h.v[3]", "720", "975");
         (part.local_of, part.function) = (Some("main".to_owned()), Some("move".to_owned()));
         part.writer = Some(WriterRecord::Kernel);
@@ -644,7 +660,7 @@ mod tests {
     fn long_names_are_shortened() {
         let name = "iter.iter.buf.inner.lock->data.value.buf.buf.data_ptr[81]";
         let mut long = link(name, "'e'", "'f'");
-        assert_eq!(shown_name(&long), "iter…data_ptr[81]");
+        assert_eq!(shown_name(&long), "iter…buf.buf.data_ptr[81]");
         (long.writer, long.input_offset) = (Some(WriterRecord::Input), Some(81));
         assert_eq!(shown_name(&long), "byte 81 (0x51) of the input");
         assert_eq!(from_input(&long), "read from the input");

@@ -325,8 +325,9 @@ impl Suspects {
             self.add_overflow(block, it.access.is_some());
         }
         let by = it.switched.iter().filter_map(|it| it.by.as_ref());
-        let is_told =
-            |value: &&OriginRecord| (it.unset.as_ref()).is_some_and(|it| it.since == value.written);
+        let is_told = |value: &&OriginRecord| {
+            (it.unset.as_ref()).is_some_and(|it| it.begins_at(&value.written))
+        };
         let unset = it.origin.iter().chain(by).flat_map(all);
         for unset in unset.filter(|it| it.unset && !is_told(it)) {
             self.add(&unset.written, "memory from here is read before it is set");

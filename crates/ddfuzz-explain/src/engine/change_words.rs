@@ -231,7 +231,12 @@ impl Change<'_> {
             true => [was, is].map(|it| self.shown(it, size, was)),
             false => [was, is].map(|it| it.to_string()),
         };
-        (was != is).then(|| format!("with the number {is} instead of {was} in its code"))
+        let what = if was.starts_with('\'') && is.starts_with('\'') {
+            ""
+        } else {
+            "the number "
+        };
+        (was != is).then(|| format!("with {what}{is} instead of {was} in its code"))
     }
 
     /// Returns in words that the mutant adds another constant in an instruction `lea`, which
@@ -426,6 +431,9 @@ mod tests {
         // lea ecx, [rcx+1]
         let step = told(&[0x8d, 0x49, 1], &[0x8d, 0x49, 2], Some("i"), source);
         assert_eq!(step, "with 2 instead of 1 added");
+        // cmp al, '-'
+        let case = change(&[0x3c, b'-'], &[0x3c, b'.'], "switch (line[0]) {").code_number();
+        assert_eq!(case.unwrap(), "with '.' instead of '-' in its code");
     }
 
     #[test]
