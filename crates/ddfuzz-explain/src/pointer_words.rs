@@ -4,6 +4,9 @@ use crate::crossing::parts_at;
 use crate::graph::{Graph, Leaf, Object, ObjectId};
 use crate::types::{Shape, TypeId, Types, integer};
 
+/// Longest name, in characters, by which a block is told.
+const NAME: usize = 48;
+
 /// Returns the name of a type with its article in front, such as `a struct node`.
 fn one(name: &str) -> String {
     let is_vowel = name.starts_with(['a', 'e', 'i', 'o']);
@@ -46,15 +49,17 @@ pub(crate) fn show_pointer(
         }
         _ => true,
     };
-    match elements(types, object).filter(|_| !is_own) {
-        Some((size, count)) if offset % size == 0 && offset / size < count => {
-            let name = graph.name(id, &format!("[{}]", offset / size));
-            match name.strip_prefix('*') {
-                Some(pointer) => pointer.to_owned(),
-                None => format!("&{name}"),
-            }
-        }
-        _ => in_block(types, object, offset),
+    let named = elements(types, object).filter(|(size, count)| {
+        let is_element = offset % size == 0 && offset / size < *count;
+        is_element && !is_own
+    });
+    let name = named.map(|(size, _)| graph.name(id, &format!("[{}]", offset / size)));
+    match name.filter(|it| it.chars().count() <= NAME) {
+        Some(name) => match name.strip_prefix('*') {
+            Some(pointer) => pointer.to_owned(),
+            None => format!("&{name}"),
+        },
+        None => in_block(types, object, offset),
     }
 }
 

@@ -136,8 +136,11 @@ impl Engine {
             true => (lines.remove(0), "after"),
             false => (lines.pop()?, "before"),
         };
+        let plural = if lines.len() == 1 { "" } else { "s" };
         let lines = lines.join(" and ");
-        Some(format!("with line {moved} executed {how} line {lines}"))
+        Some(format!(
+            "with line {moved} executed {how} line{plural} {lines}"
+        ))
     }
 
     /// Returns true if `mutant` reads a variable which a compiler would not accept in place of the
