@@ -147,12 +147,15 @@ fn why_critical(it: &CriticalRecord, why: &str) -> String {
 fn why_averting(it: &MutantRecord) -> String {
     let MutantRecord { change, alike, .. } = it;
     let others = match it.passing {
-        0 if it.failing == 1 => "nor does another that fails".to_owned(),
-        0 if it.mended == it.failing => format!("nor do {} others that fail", it.mended),
-        0 => format!("nor do {} of {} others that fail", it.mended, it.failing),
-        1 => "and another run is as before".to_owned(),
-        all if all == *alike => format!("and {alike} other runs are as before"),
-        all => format!("and {alike} of {all} other runs are as before"),
+        0 if it.failing == 1 => "nor with another failing input".to_owned(),
+        0 if it.mended == it.failing => format!("nor with {} other failing inputs", it.mended),
+        0 => format!(
+            "nor with {} of {} other failing inputs",
+            it.mended, it.failing
+        ),
+        1 => "and with another input it is as before".to_owned(),
+        all if all == *alike => format!("and with {alike} other inputs it is as before"),
+        all => format!("and with {alike} of {all} other inputs it is as before"),
     };
     format!("{change} the run does not fail, {others}")
 }
@@ -163,7 +166,7 @@ fn add_telling(all: &mut Suspects, telling: &TellingRecord) {
     if all.found.len() < MOST {
         let (failing, passing, others) = (telling.failing, telling.passing, telling.others);
         let why = format!(
-            "executed by all {failing} runs that fail, and by {passing} of {others} others"
+            "executed with all {failing} inputs that fail, and with {passing} of {others} others"
         );
         all.add(std::slice::from_ref(&telling.place), &why);
     }

@@ -1,9 +1,10 @@
 //! Differences between two program states in their heap blocks: a block that only one of the states
 //! has, or a size field of the allocator between two blocks.
 
-use crate::delta::{Change, Delta, Differences, Identity, one, show_pointer};
-use crate::graph::{Graph, Header, LeafKind, ObjectId, Place};
-use crate::types::Types;
+use crate::delta::{Change, Delta, Differences, Identity};
+use crate::graph::{Graph, Header, LeafKind, Object, ObjectId, Place};
+use crate::pointer_words::{in_block, show_pointer, vector_size};
+use crate::types::{Shape, Types};
 
 /// A pointer in a program state: the object that holds it, and its index among the atomic values
 /// (leaves) of that object.
@@ -16,13 +17,24 @@ struct PointerIn<'a> {
 }
 
 impl PointerIn<'_> {
-    fn show(&self, types: &Types) -> String {
+    /// Describes what the pointer leads to; without names of blocks unless `is_named` is true.
+    fn show(&self, types: &Types, is_named: bool) -> String {
         let holder = &self.graph.objects[self.object];
         let leaf = &holder.leaves[self.leaf];
         match leaf.kind {
-            LeafKind::Pointer(to) => show_pointer(types, self.graph, to, holder.value(leaf)),
+            LeafKind::Pointer(to) => {
+                let held = is_named.then_some((self.object, leaf.offset));
+                show_pointer(types, self.graph, to, (holder.value(leaf), held))
+            }
             _ => "absent".to_owned(),
         }
+    }
+
+    /// Returns how many elements, of `size` bytes each, the vector has to whose elements the pointer
+    /// leads; `None` if it is no such pointer.
+    fn vector_size(&self, size: u64) -> Option<u64> {
+        let holder = &self.graph.objects[self.object];
+        vector_size(holder, &holder.leaves[self.leaf], size)
     }
 
     /// Returns the place in memory where the pointer is stored, and its size in bytes (8); `None`
@@ -37,6 +49,42 @@ impl PointerIn<'_> {
     }
 }
 
+/// Returns what the pointer to the block `object` leads to in the passing and in the failing state;
+/// only the failing state has the block if `is_created`, else only the passing one. `pointers` are
+/// this pointer in the passing and in the failing state. Blocks have no names, and no places in
+/// them are told, unless `is_named` is true.
+fn contents(
+    types: &Types,
+    object: &Object,
+    pointers: [Option<PointerIn>; 2],
+    (is_created, is_named): (bool, bool),
+) -> [String; 2] {
+    // The same block is reached at other places elsewhere.
+    let offset = object.reached.filter(|_| is_named).map_or(0, |it| it.2);
+    let content = in_block(types, object, offset);
+    // What the pointer to the block is in the run that has no such block.
+    let other = pointers[usize::from(!is_created)];
+    let absent = other.map(|pointer| pointer.show(types, is_named));
+    let absent = absent.unwrap_or_else(|| "absent".to_owned());
+    match is_created {
+        true => [absent, content],
+        false => [content, absent],
+    }
+}
+
+/// Returns the numbers of elements, in both states, of the vector to whose elements, the block
+/// `object`, the `pointers` of the passing and of the failing state lead; `None` if it is no vector,
+/// or if the numbers are the same.
+fn sizes(types: &Types, object: &Object, pointers: [Option<PointerIn>; 2]) -> Option<[String; 2]> {
+    let element = match types.get(object.of).shape {
+        Shape::Array(element, _) => types.get(element),
+        _ => types.get(object.of),
+    };
+    let [before, after] = pointers.map(|it| it.and_then(|it| it.vector_size(element.size)));
+    let sizes = [before?, after?];
+    (before != after).then(|| sizes.map(|it| format!("{it} {}", element.name)))
+}
+
 impl<'a> Differences<'a> {
     /// Returns the difference about the memory block `id`, which only one of the two states has. To
     /// apply the difference is to create the block in the passing state if `is_created`, and else
@@ -48,14 +96,13 @@ impl<'a> Differences<'a> {
             self.passing
         };
         let object = &graph.objects[id];
-        let content = one(&types.get(object.of).name);
         let pointers = self.pointers_to(id, is_created);
-        // What the pointer to the block is in the run that has no such block.
-        let other = pointers[usize::from(!is_created)];
-        let absent = other.map_or_else(|| "absent".to_owned(), |pointer| pointer.show(types));
-        let (change, passing, failing) = match is_created {
-            true => (Change::Create(id), absent, content),
-            false => (Change::Delete(id), content, absent),
+        let unnamed = contents(types, object, pointers, (is_created, false));
+        let named = || contents(types, object, pointers, (is_created, true));
+        let [passing, failing] = sizes(types, object, pointers).unwrap_or_else(named);
+        let change = match is_created {
+            true => Change::Create(id),
+            false => Change::Delete(id),
         };
         let (failing_place, size) = pointers[1]
             .and_then(|pointer| pointer.stored())
@@ -91,6 +138,7 @@ impl<'a> Differences<'a> {
             type_name: types.get(object.of).name.clone(),
             passing,
             failing,
+            unnamed: Some(Box::new(unnamed)),
             size,
             failing_place,
             passing_place: place,
@@ -127,6 +175,7 @@ impl<'a> Differences<'a> {
             type_name: types.get(Types::HEADER).name.clone(),
             passing: format!("{:#x}", passing.value),
             failing: format!("{:#x}", failing.value),
+            unnamed: None,
             size: 8,
             failing_place: Place::Memory(failing.address),
             passing_place: Place::Memory(passing.address),

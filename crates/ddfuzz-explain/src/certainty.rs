@@ -3,7 +3,7 @@
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::report::{Explanation, LinkRecord};
-use crate::story::shown_name;
+use crate::story::{plain, shown_name};
 
 /// Returns a sentence that names what the explanation did not try because its time was over; `None`
 /// if it has tried all.
@@ -42,7 +42,7 @@ pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
         Some(link) => format!(
             "Given {} = {} at that moment, the passing run {verb} the same way (tested). {spent}",
             shown_name(link),
-            link.failing
+            plain(&link.failing)
         ),
         None if it.out_of_time => {
             format!(

@@ -8,6 +8,7 @@
 use crate::graph::{Graph, Header, Leaf, LeafKind, ObjectId, Origin, Place, Target};
 use crate::matching::Matching;
 use crate::plan::{Content, Plan, Spot, Write};
+use crate::pointer_words::{show_pointer, vector_sizes};
 use crate::types::{Types, show_bytes};
 
 /// How a difference between the passing and the failing state is applied to the passing state.
@@ -76,6 +77,9 @@ pub struct Delta {
     pub passing: String,
     /// The variable's value in the failing state, as text.
     pub failing: String,
+    /// Both values as text, that in the passing state first, without names of blocks and sizes of
+    /// vectors; `None` if `passing` and `failing` have none.
+    pub unnamed: Option<Box<[String; 2]>>,
     /// Size of the value in bytes; for a block that is created or deleted, size of the pointer to
     /// it in the failing state, or 0 if there is no such pointer.
     pub size: u64,
@@ -85,6 +89,17 @@ pub struct Delta {
     /// Place where the value is stored in the passing state; for a created or deleted block, place
     /// of the pointer to it.
     pub passing_place: Place,
+}
+
+impl Delta {
+    /// Returns the variable's values in the passing and in the failing state as texts that do not
+    /// depend on which pointers the states have: the same value has the same text at each point.
+    pub fn values(&self) -> [&String; 2] {
+        match &self.unnamed {
+            Some(unnamed) => [&unnamed[0], &unnamed[1]],
+            None => [&self.passing, &self.failing],
+        }
+    }
 }
 
 /// All differences between a passing and a failing state.
@@ -235,25 +250,13 @@ impl<'a> Differences<'a> {
             LeafKind::Pointer(_) => leaf.offset..leaf.offset + 8,
             _ => run,
         };
-        let slice = |bytes: &[u8]| bytes[run.start as usize..run.end as usize].to_vec();
-        let (before, after) = (slice(&passing.bytes), slice(&failing.bytes));
-        let show = |graph: &Graph, bytes: &[u8]| match leaf.kind {
-            LeafKind::Pointer(to) => show_pointer(types, graph, to, bytes),
-            LeafKind::Bytes if bytes.len() == 1 => types.show(leaf.of, bytes, None),
-            LeafKind::Bytes => show_bytes(bytes),
-            LeafKind::Scalar => types.show(leaf.of, bytes, leaf.bits),
-        };
         let at = |place, offset| match place {
             Place::Memory(address) => Place::Memory(address + offset),
             register => register,
         };
         let in_register = matches!(passing.place, Place::Register(_));
-        let mut shown = (show(self.passing, &before), show(self.failing, &after));
-        if shown.0 == shown.1 {
-            // Two blocks of one type.
-            shown.0 += &format!(" at {}", show_bytes_as_address(&before));
-            shown.1 += &format!(" at {}", show_bytes_as_address(&after));
-        }
+        let (name, shown, unnamed) = self.told(types, leaf, &run, (one, other));
+        let [before, after] = shown;
         Delta {
             identity: Identity {
                 place: at(passing.place, leaf.offset),
@@ -261,16 +264,69 @@ impl<'a> Differences<'a> {
                 of: leaf.of,
                 is_structural: false,
             },
-            name: self.passing.name_of(one, leaf, run.start),
+            name,
             function: self.passing.function(one).to_owned(),
             type_name: types.get(leaf.of).name.clone(),
-            passing: shown.0,
-            failing: shown.1,
+            passing: before,
+            failing: after,
+            unnamed,
             size: run.end - run.start,
             failing_place: at(failing.place, run.start),
             passing_place: at(passing.place, run.start),
             change,
         }
+    }
+
+    /// Returns the name of the bytes `run` of two objects (offsets in these), which belong to the
+    /// value `leaf`, and both values as text, that of the passing state first, with those without
+    /// names of blocks if they are others. The end of a vector's elements is told as the vector's
+    /// size, if that differs.
+    fn told(
+        &self,
+        types: &Types,
+        leaf: &Leaf,
+        run: &std::ops::Range<u64>,
+        (one, other): (ObjectId, ObjectId),
+    ) -> (String, [String; 2], Option<Box<[String; 2]>>) {
+        let (passing, failing) = (&self.passing.objects[one], &self.failing.objects[other]);
+        let slice = |bytes: &[u8]| bytes[run.start as usize..run.end as usize].to_vec();
+        let (before, after) = (slice(&passing.bytes), slice(&failing.bytes));
+        let show = |graph: &Graph, bytes: &[u8], holder: Option<ObjectId>| match leaf.kind {
+            LeafKind::Pointer(to) => {
+                let held = holder.map(|holder| (holder, leaf.offset));
+                show_pointer(types, graph, to, (bytes, held))
+            }
+            LeafKind::Bytes if bytes.len() == 1 => types.show(leaf.of, bytes, None),
+            LeafKind::Bytes => show_bytes(bytes),
+            LeafKind::Scalar => types.show(leaf.of, bytes, leaf.bits),
+        };
+        let both = |holders: [Option<ObjectId>; 2]| {
+            let before = show(self.passing, &before, holders[0]);
+            [before, show(self.failing, &after, holders[1])]
+        };
+        let distinct = |shown: [String; 2]| match shown[0] == shown[1] {
+            // Two blocks of one type.
+            true => {
+                let [one, other] = [&before, &after].map(|it| show_bytes_as_address(it));
+                let what = &shown[0];
+                [format!("{what} at {one}"), format!("{what} at {other}")]
+            }
+            false => shown,
+        };
+        let unnamed = distinct(both([None, None]));
+        let name = self.passing.name_of(one, leaf, run.start);
+        let LeafKind::Pointer(to) = leaf.kind else {
+            return (name, unnamed, None);
+        };
+        let (name, shown) = match vector_sizes(types, to, leaf, [passing, failing]) {
+            Some((stem, sizes)) => {
+                let name = self.passing.name(one, &format!("{stem}.size()"));
+                (name, sizes.map(|it| it.to_string()))
+            }
+            None => (name, distinct(both([Some(one), Some(other)]))),
+        };
+        let is_other = shown != unnamed;
+        (name, shown, is_other.then(|| Box::new(unnamed)))
     }
 
     fn is_failing_only(&self, address: u64) -> bool {
@@ -622,49 +678,4 @@ fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
         }
     }
     found
-}
-
-/// Returns the name of a type with its article in front, such as `a struct node`.
-pub(crate) fn one(name: &str) -> String {
-    let is_vowel = name.starts_with(['a', 'e', 'i', 'o']);
-    match is_vowel || name.starts_with("un") && !name.starts_with("uni") {
-        true => format!("an {name}"),
-        false => format!("a {name}"),
-    }
-}
-
-/// Formats a pointer by what it leads to: `NULL`, `&x`, `a struct node`, `&list->head`.
-pub(crate) fn show_pointer(
-    types: &Types,
-    graph: &Graph,
-    to: crate::types::TypeId,
-    bytes: &[u8],
-) -> String {
-    let address = crate::types::integer(bytes, None, false) as u64;
-    if address == 0 {
-        return "NULL".to_owned();
-    }
-    let Some((id, offset)) = graph.resolve(address) else {
-        return format!("{address:#x}");
-    };
-    let object = &graph.objects[id];
-    let inside = object
-        .leaves
-        .iter()
-        .find(|leaf| leaf.offset == offset && leaf.of == to);
-    match inside {
-        Some(leaf) if !object.is_variable() || offset > 0 => {
-            format!("&{}", graph.name(id, &leaf.path))
-        }
-        _ => {
-            let what = match object.is_variable() {
-                true => format!("&{}", object.name),
-                false => one(&types.get(object.of).name),
-            };
-            match offset {
-                0 => what,
-                _ => format!("{what} + {offset}"),
-            }
-        }
-    }
 }

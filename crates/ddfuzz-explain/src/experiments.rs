@@ -101,10 +101,8 @@ fn hashes_of(delta: &Delta) -> [u64; 2] {
         values.hash(&mut hasher);
         hasher.finish()
     };
-    [
-        hash(&[&delta.failing]),
-        hash(&[&delta.failing, &delta.passing]),
-    ]
+    let [passing, failing] = delta.values();
+    [hash(&[failing]), hash(&[failing, passing])]
 }
 
 /// A passing run that is stopped at a point, with the differences of its state from that of the

@@ -22,8 +22,9 @@ use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_sup
 use crate::passing::SimilarInput;
 use crate::places::{frame_record, frame_records, source_line};
 use crate::report::{
-    AccessRecord, CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord,
-    OverreadRecord, OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord, UnsetRecord,
+    AccessRecord, CriticalRecord, Explanation, FrameRecord, MutantRecord, OriginRecord,
+    OverflowRecord, OverreadRecord, OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord,
+    UnsetRecord,
 };
 
 /// Text about a statement that has chosen an address: the value that made the run fail was later
@@ -317,13 +318,13 @@ fn add_unset(
             result.moved_early.clear();
         }
         result.unset = Some(UnsetRecord {
-            variable: found.name,
             read: read.map(|pc| frame_record(engine, pc)),
             instead: found.instead.to_owned(),
             is_local: found.is_local,
             is_reused: false,
-            since: frame_records(engine, &unset.calls),
+            since: since(engine, &unset.calls, found.is_local.then_some(&found.name)),
             beside: frame_records(engine, &found.beside),
+            variable: found.name,
         });
         return Ok(());
     }
@@ -443,6 +444,21 @@ pub fn add_mutants(
         result.untried.push(format!("{left} of {all} mutants"));
     }
     Ok(())
+}
+
+/// Returns the records of the nested calls `calls`, innermost first, in which the life of a variable
+/// begins. If the variable is a local one with the name `local` (or a part of one), the first
+/// record has the line that declares it, if that is known.
+fn since(engine: &Engine, calls: &[u64], local: Option<&String>) -> Vec<FrameRecord> {
+    let mut found = frame_records(engine, calls);
+    let declared = local.zip(calls.first()).and_then(|(name, pc)| {
+        let name = name.split(['.', '[', '-']).next()?;
+        engine.declared_at(*pc, name)
+    });
+    if let (Some(line), Some(first)) = (declared, found.first_mut()) {
+        first.line = Some(line);
+    }
+    found
 }
 
 /// Returns a description in words of the change that the mutant of `it` makes to the source text of

@@ -269,6 +269,13 @@ impl Graph {
             };
         };
         let pointer = self.name(from, &self.objects[from].leaves[leaf].path);
+        if let Some((index, rest)) = self.element_behind(object, offset, path) {
+            return match (index, rest.strip_prefix('.')) {
+                (0, Some(field)) => format!("{pointer}->{field}"),
+                (0, None) if rest.is_empty() => format!("*{pointer}"),
+                _ => format!("{pointer}[{index}]{rest}"),
+            };
+        }
         let pointer = match offset {
             0 => pointer,
             _ => format!("({pointer} - {offset})"),
@@ -278,6 +285,28 @@ impl Graph {
             Some(b'.') => format!("{pointer}->{}", &path[1..]),
             Some(_) => format!("{pointer}{path}"),
         }
+    }
+
+    /// Takes the index of an element off `path`, the path of a place in `object`, an array into
+    /// which a pointer leads `offset` bytes behind the beginning. Returns the index counted from the
+    /// element to which the pointer leads, and the rest of the path. `None` if the pointer leads to
+    /// the beginning or into the middle of an element, or if the path begins with no index.
+    fn element_behind<'a>(
+        &self,
+        object: ObjectId,
+        offset: u64,
+        path: &'a str,
+    ) -> Option<(i64, &'a str)> {
+        let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+        let leaves = &self.objects[object].leaves;
+        let first = |index: &str| leaves.iter().find(|it| it.path.starts_with(index));
+        let size = match leaves.first()? {
+            leaf if leaf.path.is_empty() && leaf.kind == LeafKind::Bytes => 1,
+            _ => first("[1]")?.offset.checked_sub(first("[0]")?.offset)?,
+        };
+        let is_element = offset > 0 && offset.checked_rem(size)? == 0;
+        let index = index.parse::<i64>().ok()? - (offset / size) as i64;
+        is_element.then_some((index, rest))
     }
 
     fn anonymous(&self, object: ObjectId) -> String {

@@ -135,7 +135,7 @@ fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
 pub fn with_later_values(runs: &mut Runs, links: Vec<Link>) -> Result<Vec<Link>, EngineError> {
     let values = |runs: &Runs, point, link: &Link| {
         let delta = runs.delta(point, &link.cause.variable)?;
-        Some((delta.passing, delta.failing))
+        Some(delta.values().map(String::clone))
     };
     let mut all = Vec::new();
     for link in links {

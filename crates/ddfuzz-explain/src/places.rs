@@ -81,7 +81,7 @@ pub(crate) fn crash_record(engine: &Engine, failing: &Ending) -> CrashRecord {
             .as_ref()
             .zip(line)
             .filter(|(file, _)| !is_newer(Path::new(file), &engine.program))
-            .and_then(|(file, line)| source_line(file, line)),
+            .and_then(|(file, line)| statement_text(file, line)),
         file,
         line,
         stack: stack.into_iter().take(64).collect(),
@@ -144,6 +144,111 @@ pub(crate) fn source_line(file: &str, line: u64) -> Option<String> {
     printable.then(|| text.to_owned())
 }
 
+/// Largest number of source lines of a statement that are shown as one.
+const STATEMENT: usize = 3;
+/// Largest number of characters of a statement that are shown.
+const SHOWN: usize = 120;
+
+/// Returns the text of the statement with the line `line` of a source file: the line, with those
+/// before and after it that belong to the statement, at most three in all. A text of more than 120
+/// characters is cut in the middle. `None` where it cannot be shown.
+fn statement_text(file: &str, line: u64) -> Option<String> {
+    let text = source_text(file)?;
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let at = line.checked_sub(1)? as usize;
+    lines.get(at)?;
+    let statement = joined(&lines, at);
+    let statement = statement.trim_end_matches(';');
+    let is_shown = !statement.is_empty() && !statement.chars().any(char::is_control);
+    is_shown.then(|| cut_in_the_middle(statement))
+}
+
+/// Returns the line with the index `at`, joined with the lines of the same statement before and
+/// after it, at most [`STATEMENT`] in all.
+fn joined(lines: &[&str], at: usize) -> String {
+    let (mut first, mut last) = (at, at);
+    let is_full = |first: usize, last: usize| last + 1 - first >= STATEMENT;
+    while first > 0 && !is_full(first, last) {
+        let (above, below) = (lines[first - 1], lines[first..=last].join(" "));
+        let is_begun = is_open_at_end(above) && is_code(above);
+        if !is_begun && depth(&below).1 == 0 && !continues(&below) {
+            break;
+        }
+        first -= 1;
+    }
+    while last + 1 < lines.len() && !is_full(first, last) {
+        let text = lines[first..=last].join(" ");
+        if depth(&text).0 == 0 && !is_open_at_end(&text) && !continues(lines[last + 1]) {
+            break;
+        }
+        last += 1;
+    }
+    lines[first..=last].join(" ")
+}
+
+/// Returns false for a line of a comment, of the preprocessor, or without any text.
+fn is_code(line: &str) -> bool {
+    !line.is_empty() && !["//", "/*", "*", "#"].iter().any(|it| line.starts_with(it))
+}
+
+/// Returns true if a line begins inside of an expression.
+fn continues(line: &str) -> bool {
+    let starts = ["&&", "||", "? ", "."];
+    starts.iter().any(|it| line.starts_with(it)) && !line.starts_with("..")
+}
+
+/// Returns true if a statement goes on after the text `text`: it ends with an operator or a comma,
+/// or a parenthesis is open.
+fn is_open_at_end(text: &str) -> bool {
+    let is_step = text.ends_with("++") || text.ends_with("--") || text.ends_with("*/");
+    let ends = ['=', '+', '-', '*', '/', '%', '&', '|', ',', '(', '?'];
+    text.ends_with(ends) && !is_step || depth(text).0 > 0
+}
+
+/// Returns how many parentheses are open at the end of `text`, and how many are closed that were
+/// open at its beginning. Those in texts and characters do not count, nor does what follows `//`.
+fn depth(text: &str) -> (usize, usize) {
+    let (mut open, mut closed) = (0usize, 0usize);
+    let mut quoted = None;
+    let mut all = text.char_indices();
+    while let Some((at, it)) = all.next() {
+        match (quoted, it) {
+            (Some(_), '\\') => {
+                all.next();
+            }
+            (Some(quote), _) if it == quote => quoted = None,
+            (Some(_), _) => {}
+            (None, '"') => quoted = Some('"'),
+            // A lifetime of Rust is no character.
+            (None, '\'') if text[at + 1..].chars().take(4).any(|it| it == '\'') => {
+                quoted = Some('\'');
+            }
+            (None, '/') if text[at..].starts_with("//") => break,
+            (None, '(') => open += 1,
+            (None, ')') if open > 0 => open -= 1,
+            (None, ')') => closed += 1,
+            _ => {}
+        }
+    }
+    (open, closed)
+}
+
+/// Returns `text`, of more than [`SHOWN`] characters only the beginning and the end, with `…`
+/// between them.
+fn cut_in_the_middle(text: &str) -> String {
+    let all: Vec<char> = text.chars().collect();
+    if all.len() <= SHOWN {
+        return text.to_owned();
+    }
+    let half = SHOWN / 2 - 2;
+    let (begins, ends) = (&all[..half], &all[all.len() - half..]);
+    let [begins, ends]: [String; 2] = [begins, ends].map(|it| it.iter().collect());
+    // Words stay whole.
+    let begins = begins.rsplit_once(' ').map_or(&*begins, |it| it.0);
+    let ends = ends.split_once(' ').map_or(&*ends, |it| it.1);
+    format!("{} … {}", begins.trim_end(), ends.trim_start())
+}
+
 /// Returns one round of a recursion, from the function names of a stack, innermost first: the names
 /// from one call of a function up to its next call.
 pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
@@ -188,5 +293,44 @@ pub(crate) fn refusal_of(why: Unsupported) -> Refusal {
     Refusal {
         reason: why.to_string(),
         hint: hint.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_of_several_lines_is_shown_as_one() {
+        let lines = [
+            "printf(\"%s)\\n\", it->name,",
+            "it->at + 1, (unsigned long)strlen(it->text));",
+            "i++;",
+            "total = first +",
+            "second;",
+            "if (a",
+            "&& b)",
+            "return f('(');",
+            "}",
+        ];
+        let call = "printf(\"%s)\\n\", it->name, it->at + 1, (unsigned long)strlen(it->text));";
+        assert_eq!(joined(&lines, 0), call);
+        assert_eq!(joined(&lines, 1), call);
+        assert_eq!(joined(&lines, 2), "i++;");
+        assert_eq!(joined(&lines, 4), "total = first + second;");
+        assert_eq!(joined(&lines, 5), "if (a && b)");
+        assert_eq!(joined(&lines, 6), "if (a && b)");
+        assert_eq!(joined(&lines, 7), "return f('(');");
+        let long = format!("{}{}", "a".repeat(100), "b".repeat(100));
+        let cut = format!("{} … {}", "a".repeat(58), "b".repeat(58));
+        assert_eq!(cut_in_the_middle(&long), cut);
+        let words = format!("{} b{}", "a".repeat(50), " c".repeat(80));
+        assert!(cut_in_the_middle(&words).starts_with(&format!("{} b c c … c c", "a".repeat(50))));
+    }
+
+    #[test]
+    fn parentheses_in_texts_do_not_count() {
+        assert_eq!(depth("f(\")\", '(', g(1)"), (1, 0));
+        assert_eq!(depth("a), b) // ("), (0, 2));
     }
 }

@@ -6,12 +6,13 @@ mod recursion;
 pub use outside::{OverreadRecord, OverrunRecord, UnsetRecord};
 pub use recursion::{CallValueRecord, ClosingRecord, RecursionRecord};
 
-use ddfuzz_delta::one_change;
+use ddfuzz_delta::{changes, one_change};
 use ddfuzz_model::files::Base64;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::chain::Confidence;
+use crate::difference_story::differing;
 
 /// The result of an explanation: the failure, and the cause–effect chain of variables that led to
 /// it, or why there is none.
@@ -606,8 +607,9 @@ pub struct EventRecord {
     pub line: Option<u64>,
 }
 
-/// Returns the ranges in which two inputs differ. Inputs of the same length are compared byte by
-/// byte. For other inputs, returns one range: the bytes between their common beginning and their
+/// Returns the ranges in which two inputs differ: of three ways to compare them the one by which
+/// the fewest bytes differ. These are byte by byte (only inputs of the same length), with the
+/// fewest bytes removed and inserted, and as one range between their common beginning and their
 /// common end.
 pub fn input_difference(failing: &[u8], passing: &[u8]) -> Vec<InputDifference> {
     let entry = |at: std::ops::Range<usize>, other: std::ops::Range<usize>| InputDifference {
@@ -615,6 +617,11 @@ pub fn input_difference(failing: &[u8], passing: &[u8]) -> Vec<InputDifference> 
         removed: Base64(failing[at].to_vec()),
         inserted: Base64(passing[other].to_vec()),
     };
+    let whole = one_change(failing, passing);
+    let whole = vec![entry(whole.at, whole.with)];
+    let aligned = changes(failing, passing).into_iter();
+    let aligned: Vec<InputDifference> = aligned.map(|it| entry(it.at, it.with)).collect();
+    let mut ways = vec![whole, aligned];
     if failing.len() == passing.len() {
         let mut found: Vec<std::ops::Range<usize>> = Vec::new();
         for at in (0..failing.len()).filter(|at| failing[*at] != passing[*at]) {
@@ -623,13 +630,14 @@ pub fn input_difference(failing: &[u8], passing: &[u8]) -> Vec<InputDifference> 
                 _ => found.push(at..at + 1),
             }
         }
-        return found
-            .into_iter()
-            .map(|range| entry(range.clone(), range))
-            .collect();
+        let found = found.into_iter();
+        ways.insert(0, found.map(|range| entry(range.clone(), range)).collect());
     }
-    let change = one_change(failing, passing);
-    vec![entry(change.at, change.with)]
+    if failing == passing {
+        return Vec::new();
+    }
+    let best = ways.into_iter().min_by_key(|it| differing(it));
+    best.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -648,5 +656,7 @@ mod tests {
         assert_eq!(ranges(b"abc", b"ac"), [[1, 2]]);
         assert_eq!(ranges(b"aa", b"aaa"), [[2, 2]]);
         assert_eq!(ranges(b"", b""), Vec::<[u64; 2]>::new());
+        assert_eq!(ranges(b"-care -dog", b"-car dog"), [[4, 5], [6, 7]]);
+        assert_eq!(ranges(b"a<b>c<d>", b"ab>cd>."), [[1, 2], [5, 6], [8, 8]]);
     }
 }

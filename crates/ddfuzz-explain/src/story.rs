@@ -5,6 +5,7 @@ use ddfuzz_triage::short_function;
 use crate::access_story::{access, freed_early, moved_early};
 use crate::certainty::{certainty, unknown, untried};
 use crate::chain::Confidence;
+use crate::difference_story::difference;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
 use crate::outside_story::outside;
@@ -176,75 +177,6 @@ fn look_at(it: &Explanation) -> Option<String> {
     (!all.is_empty()).then(|| format!("{LOOK_FIRST}{}", all.join(", then ")))
 }
 
-fn difference(it: &Explanation) -> Option<String> {
-    let input = &it.input;
-    let all = &input.difference;
-    if all.is_empty() {
-        return None;
-    }
-    let bytes: usize = all
-        .iter()
-        .map(|it| it.removed.0.len().max(it.inserted.0.len()))
-        .sum();
-    let plural = if bytes == 1 { "" } else { "s" };
-    let at = all[0].at.map(|at| at as usize);
-    let failing = input.failing.as_ref().map_or(&[][..], |it| &it.0);
-    let passing = input.passing.as_ref().map_or(&[][..], |it| &it.0);
-    // Lines are of no help where there are none.
-    let (place, [failing, passing]) = match [failing, passing].iter().all(|it| is_text(it)) {
-        true => {
-            let (line, failing) = around(failing, at[0]);
-            (format!("line {line}"), [failing, around(passing, at[0]).1])
-        }
-        false => {
-            let bytes = [around_byte(failing, at[0]), around_byte(passing, at[0])];
-            (format!("byte {0} ({0:#x})", at[0]), bytes)
-        }
-    };
-    let inputs = match input.is_closer {
-        true => "The failing input and a passing one, closer than the given one,",
-        false => "The failing and the passing input",
-    };
-    Some(format!(
-        "{inputs} differ in {bytes} byte{plural}:   {place}: {failing} fails   {passing} passes"
-    ))
-}
-
-/// Returns true if an input is a text: valid UTF-8 without control characters other than those that
-/// end and indent lines.
-fn is_text(bytes: &[u8]) -> bool {
-    let is_plain = |it: char| !it.is_control() || matches!(it, '\n' | '\r' | '\t');
-    std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_plain))
-}
-
-/// Returns the bytes of an input from the offset `at` on, at most eight, as hexadecimal numbers.
-fn around_byte(bytes: &[u8], at: usize) -> String {
-    let shown = &bytes[at.min(bytes.len())..bytes.len().min(at.saturating_add(8))];
-    let hex: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-    match shown.is_empty() {
-        true => "its end".to_owned(),
-        false => hex.join(" "),
-    }
-}
-
-/// Returns the number of the line with the byte at offset `at` of a text, and the part of the line
-/// within 20 bytes of it, quoted and escaped.
-fn around(text: &[u8], at: usize) -> (usize, String) {
-    let at = at.min(text.len());
-    let line = text[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-    let start = text[..at]
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
-    let end = text[at..]
-        .iter()
-        .position(|byte| *byte == b'\n')
-        .map_or(text.len(), |end| at + end);
-    let from = start.max(at.saturating_sub(20));
-    let to = end.min(at + 20).max(from);
-    (line, format!("\"{}\"", text[from..to].escape_ascii()))
-}
-
 /// Returns the file name in a path, without its folders.
 pub fn base(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
@@ -271,27 +203,73 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
 }
 
 /// Describes how the variable of a link in the cause–effect chain differs between the runs: `tail =
-/// NULL instead of a struct node`; `tail = another struct node` if both runs have such a block.
+/// NULL instead of a struct node`; `tail = another struct node than in the passing run` if both have
+/// such a block. A local variable of another function than the one that wrote it is named with its
+/// function.
 pub fn change(link: &LinkRecord) -> String {
-    let variable = shown_name(link);
+    let mut variable = shown_name(link);
+    if let (Some(local_of), Some(function)) = (&link.local_of, &link.function)
+        && local_of != function
+        && !matches!(link.writer, None | Some(WriterRecord::Input))
+    {
+        variable += &format!(" (of {})", short_function(local_of));
+    }
     let block = ["a ", "an "]
         .iter()
         .find_map(|it| link.failing.strip_prefix(it));
     match block.filter(|_| link.failing == link.passing) {
-        Some(block) => format!("{variable} = another {block}"),
-        None => format!("{variable} = {} instead of {}", link.failing, link.passing),
+        Some(block) => format!("{variable} = another {block} than in the passing run"),
+        None => {
+            let [failing, passing] = [&link.failing, &link.passing].map(|it| plain(it));
+            format!("{variable} = {failing} instead of {passing}")
+        }
     }
 }
 
 /// Returns the name by which the text shows the variable of `link`, a link of the cause–effect
 /// chain: the variable's name without the inner fields of standard containers or, for a byte of the
-/// input in a buffer of the C library, the byte's offset (`byte 7 (0x7) of the input`).
+/// input in a buffer of the C library or in a variable with a long name, the byte's offset (`byte 7
+/// (0x7) of the input`). The name of a part of a text says where the part begins: `line[3…]`.
 pub(crate) fn shown_name(link: &LinkRecord) -> String {
     match (&link.writer, link.input_offset) {
-        (Some(WriterRecord::Input), Some(offset)) if is_in_buffer(link) => {
+        (Some(WriterRecord::Input), Some(offset)) if is_told_by_offset(link) => {
             format!("byte {offset} ({offset:#x}) of the input")
         }
-        _ => plain(&link.variable),
+        _ => {
+            let name = shortened(&plain(&link.variable));
+            let is_text = link.failing.starts_with('"') || link.passing.starts_with('"');
+            match name.strip_suffix(']').filter(|_| is_text) {
+                Some(begins) => format!("{begins}…]"),
+                None => name,
+            }
+        }
+    }
+}
+
+/// Longest name of a variable, in characters, that the text shows as a whole.
+const NAME: usize = 48;
+
+/// Returns true if the text names the variable of `link`, a byte of the input, by the byte's
+/// offset: it is in a buffer of the C library, or its name is long.
+fn is_told_by_offset(link: &LinkRecord) -> bool {
+    let is_long = || plain(&link.variable).chars().count() > NAME;
+    link.input_offset.is_some() && (is_in_buffer(link) || is_long())
+}
+
+/// Longest end of a shortened name, in characters.
+const END: usize = 24;
+
+/// Returns `name`, of more than [`NAME`] characters only the variable with which it begins and the
+/// last fields, or the last one if its name is long.
+fn shortened(name: &str) -> String {
+    let begins = name.find(['.', '-']).map(|at| &name[..at]);
+    let fields = name.match_indices(['.', '>']);
+    let fields: Vec<&str> = fields.map(|(at, _)| &name[at + 1..]).collect();
+    let is_short = |it: &&&str| it.chars().count() <= END;
+    let ends = fields.iter().find(is_short).or(fields.last());
+    match (begins, ends) {
+        (Some(begins), Some(ends)) if name.chars().count() > NAME => format!("{begins}…{ends}"),
+        _ => name.to_owned(),
     }
 }
 
@@ -306,11 +284,19 @@ const INNER: [&str; 6] = [
     "._M_dataplus._M_p",
 ];
 
+/// Fields of texts with the texts' lengths, and the methods that return these.
+const LENGTHS: [(&str, &str); 2] = [("._M_string_length", ".size()"), (".vec.len", ".len()")];
+
 /// Returns the name of a variable without the fields of standard containers and smart pointers.
 pub(crate) fn plain(name: &str) -> String {
     let mut plain = name.to_owned();
     for inner in INNER {
         plain = plain.replace(inner, "");
+    }
+    for (field, method) in LENGTHS {
+        if let Some(of) = plain.strip_suffix(field) {
+            plain = format!("{of}{method}");
+        }
     }
     plain
 }
@@ -364,7 +350,7 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
 /// input, and the value's offset in the input; without the offset if it is unknown, or already in
 /// the name by [`shown_name`].
 fn from_input(link: &LinkRecord) -> String {
-    match link.input_offset.filter(|_| !is_in_buffer(link)) {
+    match link.input_offset.filter(|_| !is_told_by_offset(link)) {
         Some(offset) => format!("read from the input, byte {offset} ({offset:#x})"),
         None => "read from the input".to_owned(),
     }
@@ -640,12 +626,45 @@ fn slice(it: &Explanation) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn link(variable: &str, failing: &str, passing: &str) -> LinkRecord {
+        LinkRecord {
+            variable: variable.to_owned(),
+            failing: failing.to_owned(),
+            passing: passing.to_owned(),
+            ..LinkRecord::default()
+        }
+    }
+
     #[test]
-    fn bytes_are_told_where_an_input_has_no_lines() {
-        assert!(is_text(b"one\n\ttwo\r\n") && is_text("é".as_bytes()));
-        assert!(!is_text(b"PK\x03\x04") && !is_text(b"\xc2"));
-        assert_eq!(around_byte(b"ab\x80\xff", 2), "80 ff");
-        assert_eq!(around_byte(&[7; 20], 4), "07 07 07 07 07 07 07 07");
-        assert_eq!(around_byte(b"ab", 2), "its end");
+    fn a_change_is_told_in_names_of_the_program() {
+        let told = |link: &LinkRecord| change(link);
+        let text = link("line[0]", "\"stop fo\"", "\"top fox\"");
+        let words = "line[0…] = \"stop fo\" instead of \"top fox\"";
+        assert_eq!(told(&text), words);
+        let block = link("n->next", "a struct node", "a struct node");
+        let words = "n->next = another struct node than in the passing run";
+        assert_eq!(told(&block), words);
+        let pointer = link("u", "&units._M_impl._M_start[0]", "NULL");
+        assert_eq!(told(&pointer), "u = &units[0] instead of NULL");
+        let length = link("unit._M_string_length", "4", "1");
+        assert_eq!(told(&length), "unit.size() = 4 instead of 1");
+        let mut part = link("h.v[3]", "720", "975");
+        (part.local_of, part.function) = (Some("main".to_owned()), Some("move".to_owned()));
+        part.writer = Some(WriterRecord::Kernel);
+        assert_eq!(told(&part), "h.v[3] (of main) = 720 instead of 975");
+        part.function = part.local_of.clone();
+        assert_eq!(told(&part), "h.v[3] = 720 instead of 975");
+    }
+
+    #[test]
+    fn long_names_are_shortened() {
+        let name = "iter.iter.buf.inner.lock->data.value.buf.buf.data_ptr[81]";
+        let mut long = link(name, "'e'", "'f'");
+        assert_eq!(shown_name(&long), "iter…buf.buf.data_ptr[81]");
+        (long.writer, long.input_offset) = (Some(WriterRecord::Input), Some(81));
+        assert_eq!(shown_name(&long), "byte 81 (0x51) of the input");
+        assert_eq!(from_input(&long), "read from the input");
+        long.variable = "line[3]".to_owned();
+        assert_eq!(from_input(&long), "read from the input, byte 81 (0x51)");
     }
 }

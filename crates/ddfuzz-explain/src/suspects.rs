@@ -29,17 +29,17 @@ const ABORTED: &str = "SIGABRT";
 /// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";
 /// Text about a statement outside the allocating function that reads the heap block's size.
-const CHOSEN: &str = "takes the size of that block from memory";
+const CHOSEN: &str = "takes the size of the overrun block from memory";
 /// Text about a statement that wrote a value from which the size of the heap block was computed.
-const OF_SIZE: &str = "wrote what the size of that block was made of";
+const OF_SIZE: &str = "wrote what the size of the overrun block was made of";
 /// Text about a statement that wrote a value which decides how far the heap block is overrun.
-const EXTENT: &str = "wrote what decides how much is written behind that block";
+const EXTENT: &str = "wrote what decides how much is written behind the overrun block";
 /// Text about the statement that wrote the value with which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
 /// Text about a statement that wrote the pointer or index with which the failing value was read.
 const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
 /// Text about a statement that wrote a value from which the failing value was computed.
-const OF_VALUE: &str = "wrote what that value was made of";
+const OF_VALUE: &str = "wrote what the value by which it fails was made of";
 /// Text about a statement that computed a number that is below zero, or too large for its place.
 const OUT_OF_RANGE: &str = "computes a number below zero, or too large for where it is kept";
 
@@ -333,8 +333,9 @@ impl Suspects {
             self.add_overflow(block, it.access.is_some());
         }
         let by = it.switched.iter().filter_map(|it| it.by.as_ref());
-        let is_told =
-            |value: &&OriginRecord| (it.unset.as_ref()).is_some_and(|it| it.since == value.written);
+        let is_told = |value: &&OriginRecord| {
+            (it.unset.as_ref()).is_some_and(|it| it.begins_at(&value.written))
+        };
         let unset = it.origin.iter().chain(by).flat_map(all);
         for unset in unset.filter(|it| it.unset && !is_told(it)) {
             self.add(&unset.written, "memory from here is read before it is set");

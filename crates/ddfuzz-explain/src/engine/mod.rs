@@ -12,6 +12,7 @@ pub(crate) mod backward;
 mod bad_access;
 pub(crate) mod bounds;
 mod called_from;
+mod change_words;
 pub(crate) mod changed;
 pub(crate) mod closing;
 mod conditions;
@@ -53,6 +54,7 @@ mod reused;
 pub mod run;
 mod same_type;
 pub mod slices;
+mod source_text;
 pub mod sources;
 pub(crate) mod spectrum;
 pub mod state;
@@ -80,7 +82,7 @@ use ddfuzz_triage::{Key, StoppedClassifier, StoppedCrash};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use regex::bytes::Regex;
 
-use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
+use crate::dwarf::{DebugInfo, DebugInfoError, Declared, Place, is_library_file};
 use one_cpu::OneCpu;
 pub(crate) use origin::History;
 use state::Modules;
@@ -439,6 +441,18 @@ impl Engine {
         let line = points.last().and_then(|last| self.place(last.pc));
         let is_it = |pc: &u64| line.is_some() && self.place(*pc) == line;
         self.statements.iter().copied().filter(is_it).collect()
+    }
+
+    /// Returns the line that declares the local variable `name` of the function at the address `pc`
+    /// in the process; `None` if there is no such variable, or if several lines declare one.
+    pub(crate) fn declared_at(&self, pc: u64, name: &str) -> Option<u64> {
+        let function = self.info.function(pc.wrapping_sub(self.bias))?;
+        let is_it = |it: &&Declared| {
+            it.name == name && it.line > 0 && self.function(pc) == Some(it.function.as_str())
+        };
+        let mut lines = function.variables.iter().filter(is_it).map(|it| it.line);
+        let first = lines.next()?;
+        lines.all(|it| it == first).then_some(first)
     }
 
     /// Returns the name of the function at an address in the process; `None` if none is known. For

@@ -147,7 +147,7 @@ impl Mutant {
             return place.words();
         }
         let words = match self.kind {
-            MutantKind::Boundary => "with the other answer for equal numbers",
+            MutantKind::Boundary => "with the other decision where both sides are equal",
             MutantKind::Negated => "with the opposite condition",
             MutantKind::Fixed => "with a condition that is always decided alike",
             MutantKind::Constant => "with a number in its code that differs by one",

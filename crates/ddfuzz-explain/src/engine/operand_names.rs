@@ -83,8 +83,9 @@ impl DebugInfo {
     /// in place of the one that the program's instruction `was` reads, as in
     /// ``with `tail` in place of `head` ``. `pc` is the address of both instructions in the file,
     /// and `has_frame_pointer` says whether the function uses RBP as its frame pointer. `None` if
-    /// one of the two names is not known, if both are the same, or if the source line `source` does
-    /// not contain the name of what `was` reads.
+    /// the name of what `was` reads is not known or not in the source line `source`, the words say
+    /// how far away in memory the mutant reads, or from which register. `None` if that cannot be
+    /// told, or if both names are the same.
     pub(super) fn other_operand(
         &self,
         (was, is): (&Instruction, &Instruction),
@@ -92,20 +93,30 @@ impl DebugInfo {
         source: &str,
     ) -> Option<String> {
         let size = was.memory_size().size() as u64;
-        let [one, other] = match self.both((was, is), (pc, has_frame_pointer)) {
-            Some(both) => both.map(|it| it.0),
-            None if registers(was, is).is_some() => return None,
-            None => {
-                let (base, offset) = simple_place(was)?;
-                let (_, to) = simple_place(is).filter(|it| it.0 == base)?;
-                let is_frame = base == Register::RSP || base == Register::RBP && has_frame_pointer;
-                self.fields((offset, to), size, source)
-                    .filter(|_| !is_frame)?
-            }
+        let of_fields = || {
+            let (base, offset) = simple_place(was)?;
+            let (_, to) = simple_place(is).filter(|it| it.0 == base)?;
+            let is_frame = base == Register::RSP || base == Register::RBP && has_frame_pointer;
+            let found = self.fields((offset, to), size, source);
+            found.filter(|_| !is_frame && registers(was, is).is_none())
+        };
+        let both = self.both((was, is), (pc, has_frame_pointer));
+        let Some([one, other]) = both.map(|it| it.map(|it| it.0)).or_else(of_fields) else {
+            return elsewhere(was, is);
         };
         let last = one.rsplit(['.', '>']).next()?;
-        let is_named = names(source).iter().any(|it| it.0 == last);
-        (is_named && one != other).then(|| format!("with `{other}` in place of `{one}`"))
+        match names(source).iter().any(|it| it.0 == last) {
+            true if one == other => None,
+            true => Some(format!("with `{other}` in place of `{one}`")),
+            false => elsewhere(was, is),
+        }
+    }
+
+    /// Returns the name of the variable in `register` at the address `pc` in the file; `None` if
+    /// there is no such variable, or if there are several.
+    pub(super) fn in_register(&self, register: Register, pc: u64) -> Option<&str> {
+        let function = self.function(pc).filter(|_| register.is_gpr())?;
+        in_register(function, register, pc).map(|it| it.0)
     }
 
     /// Returns the names and types of two variables: the one that the program's instruction `was`
@@ -119,10 +130,8 @@ impl DebugInfo {
     ) -> Option<[(String, TypeId); 2]> {
         let function = self.function(pc)?;
         if let Some([one, other]) = registers(was, is) {
-            return Some([
-                in_register(function, one, pc)?,
-                in_register(function, other, pc)?,
-            ]);
+            let [one, other] = [one, other].map(|it| in_register(function, it, pc));
+            return Some([one?, other?].map(|(name, of)| (name.to_owned(), of)));
         }
         let (base, one) = simple_place(was)?;
         let (_, other) = simple_place(is).filter(|it| it.0 == base)?;
@@ -215,10 +224,32 @@ impl DebugInfo {
 
 /// Returns the name and the type of the variable of `function` whose value is in `register` at the
 /// address `pc` in the file; `None` if there is no such variable, or if there are several.
-fn in_register(function: &Function, register: Register, pc: u64) -> Option<(String, TypeId)> {
+fn in_register(function: &Function, register: Register, pc: u64) -> Option<(&str, TypeId)> {
     let number = dwarf_number(register.full_register());
     let all = visible(function, pc).filter(|it| it.register_at(pc) == Some(number));
-    only(all.map(|it| (it.name.clone(), it.of)))
+    only(all.map(|it| (it.name.as_str(), it.of)))
+}
+
+/// Returns in words from where the instruction `is` of a mutant reads in place of where the
+/// program's instruction `was` does: from another register, or from memory some bytes away. `None`
+/// if they differ in something else.
+fn elsewhere(was: &Instruction, is: &Instruction) -> Option<String> {
+    if let Some(both) = registers(was, is) {
+        let [one, other] = both.map(|it| format!("{:?}", it.full_register()).to_lowercase());
+        return Some(format!(
+            "with register {other} in place of {one} in its code"
+        ));
+    }
+    let [one, other] = [was, is].map(|it| it.memory_displacement64() as i64);
+    let by = other.wrapping_sub(one);
+    let is_place = was.memory_base() == is.memory_base() && by != 0;
+    let way = if by < 0 { "back" } else { "on" };
+    let plural = if by.unsigned_abs() == 1 { "" } else { "s" };
+    let told = || {
+        let by = by.unsigned_abs();
+        format!("with the memory {by} byte{plural} further {way} read instead")
+    };
+    is_place.then(told)
 }
 
 /// Returns the variables of `function` whose scope contains the address `pc` in the file. A
@@ -281,5 +312,11 @@ mod tests {
         assert_eq!(found, Some([Register::RBX, Register::RCX]));
         assert_eq!(registers(&was, &decoded(&[0x8b, 0x43, 16])), None);
         assert_eq!(registers(&was, &was), None);
+        let told = |is: &[u8]| elsewhere(&was, &decoded(is));
+        let register = "with register rcx in place of rbx in its code";
+        assert_eq!(told(&[0x8b, 0x41, 8]).unwrap(), register);
+        let memory = "with the memory 8 bytes further on read instead";
+        assert_eq!(told(&[0x8b, 0x43, 16]).unwrap(), memory);
+        assert_eq!(told(&[0x8b, 0x43, 8]), None);
     }
 }

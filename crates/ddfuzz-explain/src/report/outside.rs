@@ -89,8 +89,8 @@ pub struct UnsetRecord {
     /// record anew, and nothing has set the variable since.
     pub is_reused: bool,
     /// The place after which nothing sets the variable up to the read: the call that allocates its
-    /// heap block, the function whose local variable it is or, if `is_reused` is true, the
-    /// statement that was the last to set it; and up to three of the calls that led to this place,
+    /// heap block, the function whose local variable it is (with the line of the variable's
+    /// declaration) or, if `is_reused` is true, the statement that was the last to set it; and up to three of the calls that led to this place,
     /// innermost first.
     pub since: Vec<FrameRecord>,
     /// The statement after which the one that sets the variable is probably missing: of the
@@ -101,6 +101,13 @@ pub struct UnsetRecord {
 }
 
 impl UnsetRecord {
+    /// Returns true if the life of the variable begins with the calls `calls`, innermost first. The
+    /// line of the innermost one does not count: that of a local variable is its declaration's.
+    pub fn begins_at(&self, calls: &[FrameRecord]) -> bool {
+        let functions = [self.since.first(), calls.first()].map(|it| it.map(|it| &it.function));
+        functions[0] == functions[1] && self.since.get(1..) == calls.get(1..)
+    }
+
     /// Returns the place where the statement is missing that would set the variable: where other
     /// fields are set or, if that is not known, where the variable's life begins.
     pub fn place(&self) -> &[FrameRecord] {
