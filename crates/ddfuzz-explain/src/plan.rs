@@ -51,6 +51,8 @@ pub enum ByHand {
     /// These bytes are written to these addresses, which are the same in each run without address
     /// randomization.
     Writes(Vec<(u64, Vec<u8>)>),
+    /// The only write sets a pointer to this address, which is the same in each run, too.
+    Pointer(u64),
     /// The test allocates a block that only the failing run has.
     NewBlock,
     /// The test writes to the stack, or an address on it: stacks of other processes are elsewhere.
@@ -78,6 +80,12 @@ impl Plan {
                 .is_some_and(|(id, _)| matches!(passing.objects[id].origin, Origin::Local { .. }));
             address < ABOVE_HEAP && !is_local
         };
+        if let [write] = &self.writes[..]
+            && let Content::Address(Spot::At(Place::Memory(to), offset)) = write.content
+            && is_fixed(to + offset)
+        {
+            return ByHand::Pointer(to + offset);
+        }
         let mut all: Vec<(u64, Vec<u8>)> = Vec::new();
         for write in &self.writes {
             let Spot::At(Place::Memory(start), offset) = write.to else {
@@ -182,6 +190,8 @@ mod tests {
         for write in of_stack {
             assert_eq!(made(vec![write]).by_hand(&graph), ByHand::OnStack);
         }
+        let pointer = made(vec![write(stack, Content::Address(at(0x5000)))]);
+        assert_eq!(pointer.by_hand(&graph), ByHand::Pointer(0x5000));
         let long = made(vec![write(0x5000, bytes(&[0; MOST_BY_HAND + 1]))]);
         assert_eq!(long.by_hand(&graph), ByHand::Unknown);
         let block = Plan {

@@ -384,11 +384,16 @@ fn setting(link: &LinkRecord) -> String {
         value if is_character || is_number || is_word => {
             format!("{frame}{set} {name} = {}\n", escaped(value))
         }
-        value => format!(
-            "# {} in the failing run; here it is\n{frame}print {name}\n{}",
-            escaped(value),
-            by_address(link),
-        ),
+        value => {
+            let set = match &link.by_hand {
+                ByHand::Pointer(to) => format!("{set} {name} = {to:#x}\n"),
+                _ => by_address(link),
+            };
+            format!(
+                "# {} in the failing run; here it is\n{frame}print {name}\n{set}",
+                escaped(value)
+            )
+        }
     }
 }
 
@@ -405,7 +410,7 @@ fn by_address(link: &LinkRecord) -> String {
             return "# no command sets it: it is on the stack, which is elsewhere in gdb\n"
                 .to_owned();
         }
-        ByHand::Unknown => return "# no command of gdb sets it\n".to_owned(),
+        ByHand::Pointer(_) | ByHand::Unknown => return "# no command of gdb sets it\n".to_owned(),
     };
     let mut text = "set language c\n".to_owned();
     for (start, bytes) in all {
@@ -443,10 +448,14 @@ impl ByGdb {
     pub fn new(target: &Target, input: Option<&Path>) -> ByGdb {
         let quote = |bytes: &[u8]| String::from_utf8_lossy(&quoted(bytes)).into_owned();
         let program = match &target.program {
-            Program::Path(path) => path.display().to_string(),
+            Program::Path(path) if path.components().count() > 1 => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                path.display().to_string()
+            }
+            Program::Path(name) => name.display().to_string(),
             Program::Bundled(name) => name.clone(),
         };
-        let mut once = format!("file {program}\n");
+        let mut once = format!("set confirm off\nfile {program}\n");
         if let Some(folder) = &target.cwd {
             let _ = writeln!(once, "set cwd {}", folder.display());
         }
@@ -503,7 +512,8 @@ fn commands(it: &Explanation, run: &ByGdb) -> String {
         };
         let told = format!("# {}. {}{place}{certainty}", index + 1, story::change(link));
         let _ = writeln!(text, "{}", escaped_lines(&told));
-        let _ = writeln!(text, "starti\ntbreak *{:#x}", point.address);
+        let starti = format!("starti{}", run.args);
+        let _ = writeln!(text, "{}\ntbreak *{:#x}", escaped(&starti), point.address);
         if point.nth > 1 {
             let _ = writeln!(text, "ignore $bpnum {}", point.nth - 1);
         }
