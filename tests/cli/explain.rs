@@ -53,7 +53,7 @@ fn unescaped(page: &str) -> String {
 
 #[test]
 fn the_commands_of_the_page_make_the_passing_run_fail_in_gdb() {
-    if needs::program("gdb").is_none() {
+    if crate::needs::program("gdb").is_none() {
         return;
     }
     let desk = recs();

@@ -12,8 +12,8 @@ struct memo {
     char text[24];
 };
 
-static struct item *first, *chosen;
 static struct memo *memo;
+static struct item *first, *chosen;
 
 static struct item *find(const char *name) {
     struct item *it = first;
