@@ -156,7 +156,7 @@ fn a_group_is_explained_beside_its_reproducer() {
         .args(["-name", "explanation.*"])
         .output();
     let found = String::from_utf8(found.unwrap().stdout).unwrap();
-    assert_eq!(found.lines().count(), 3, "{found}");
+    assert_eq!(found.lines().count(), 4, "{found}");
     desk.call("explain out ffff").exits(2);
 }
 
