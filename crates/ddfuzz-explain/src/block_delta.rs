@@ -67,7 +67,7 @@ impl<'a> Differences<'a> {
             let leaf = &graph.objects[from].leaves[leaf];
             name = graph.name(from, &leaf.path);
             // The name is that of the pointer.
-            type_name = format!("{type_name} *");
+            type_name = types.get(leaf.of).name.clone();
             let holder = match is_created {
                 true => self
                     .matching
