@@ -42,6 +42,57 @@ fn a_directory_that_does_not_exist_is_created_for_the_files() {
     desk.is_left_clean();
 }
 
+/// The text between two tags of a page, without markup.
+fn unescaped(page: &str) -> String {
+    let mut text = page.to_owned();
+    for (mark, character) in [("&lt;", "<"), ("&gt;", ">"), ("&#39;", "'"), ("&amp;", "&")] {
+        text = text.replace(mark, character);
+    }
+    text
+}
+
+#[test]
+fn the_commands_of_the_page_make_the_passing_run_fail_in_gdb() {
+    if crate::needs::program("gdb").is_none() {
+        return;
+    }
+    let desk = recs();
+    for call in ["-- ./recs @@", "-- ./recs"] {
+        desk.call(&format!("explain bad good -o by-hand {call}"))
+            .exits(0);
+        // The passing input may be a closer one than the given one.
+        let passing = desk.read("by-hand/explanation.passing");
+        let record: serde_json::Value =
+            serde_json::from_slice(&desk.read("by-hand/explanation.json")).unwrap();
+        assert!(!passing.is_empty() && record["input"]["passing"].is_string());
+        let page = String::from_utf8(desk.read("by-hand/explanation.html")).unwrap();
+        let by_hand = page.split("By hand, in gdb").nth(1).unwrap();
+        let by_hand = by_hand.split_once("<pre tabindex=\"0\">").unwrap().1;
+        let by_hand = unescaped(by_hand.split_once("</pre>").unwrap().0);
+        let mut blocks = by_hand.split("\n\n");
+        let once = blocks.next().unwrap();
+        let chain = record["chain"].as_array().unwrap().iter();
+        let mut failed = 0;
+        for (link, block) in chain.zip(blocks) {
+            let script = desk.write("script", format!("{once}\n{block}\nquit\n"));
+            let gdb = desk
+                .command("gdb")
+                .args(["-batch", "-nx", "-x"])
+                .arg(script)
+                .output();
+            let said = String::from_utf8_lossy(&gdb.unwrap().stdout).into_owned();
+            let fails = said.contains("SIGSEGV");
+            let is_set = !block.contains("# no command");
+            assert!(
+                fails || !is_set || link["confidence"] != "confirmed",
+                "{block}\n{said}"
+            );
+            failed += u32::from(fails);
+        }
+        assert!(failed > 0, "{by_hand}");
+    }
+}
+
 #[test]
 fn an_explanation_is_printed_and_written_beside_the_input() {
     let desk = recs();
@@ -105,7 +156,7 @@ fn a_group_is_explained_beside_its_reproducer() {
         .args(["-name", "explanation.*"])
         .output();
     let found = String::from_utf8(found.unwrap().stdout).unwrap();
-    assert_eq!(found.lines().count(), 3, "{found}");
+    assert_eq!(found.lines().count(), 4, "{found}");
     desk.call("explain out ffff").exits(2);
 }
 

@@ -66,7 +66,12 @@ fn entries_are_united_and_counts_are_the_larger_ones() {
 }
 
 /// The files of an explanation.
-const EXPLANATION: [&str; 3] = ["explanation.html", "explanation.json", "explanation.txt"];
+const EXPLANATION: [&str; 4] = [
+    "explanation.html",
+    "explanation.json",
+    "explanation.txt",
+    "explanation.passing",
+];
 
 /// Two directories that have the same entry, with these outcomes (reproducer, finished, proved).
 fn one_entry_twice(sides: [(&[u8], Option<bool>); 2]) -> (TempDir, Vec<u8>, Option<bool>) {

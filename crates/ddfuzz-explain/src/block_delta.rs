@@ -109,9 +109,12 @@ impl<'a> Differences<'a> {
             .unwrap_or((object.place, 0));
         let mut place = object.place;
         let mut name = graph.name(id, "");
+        let mut type_name = types.get(object.of).name.clone();
         if let Some((from, leaf, _)) = object.reached {
             let leaf = &graph.objects[from].leaves[leaf];
             name = graph.name(from, &leaf.path);
+            // The name is that of the pointer.
+            type_name = types.get(leaf.of).name.clone();
             let holder = match is_created {
                 true => self
                     .matching
@@ -135,7 +138,7 @@ impl<'a> Differences<'a> {
             },
             name,
             function: graph.function(id).to_owned(),
-            type_name: types.get(object.of).name.clone(),
+            type_name,
             passing,
             failing,
             unnamed: Some(Box::new(unnamed)),

@@ -12,6 +12,16 @@ pub(crate) fn untried(it: &Explanation) -> Option<String> {
     (!left.is_empty()).then(|| format!("Not tried, or not to the end, for want of time: {left}."))
 }
 
+/// Returns the index of the link of a chain that the end of the text names: the last one whose
+/// variable makes the passing run fail, not in a library's buffer where there is another. `None` if
+/// no link is confirmed, at least one way.
+pub(crate) fn given(chain: &[LinkRecord]) -> Option<usize> {
+    let is_sure = |link: &usize| chain[*link].confidence > Confidence::NotConfirmed;
+    let mut all = 0..chain.len();
+    let mut in_program = all.clone().filter(|link| !is_in_buffer(&chain[*link]));
+    in_program.rfind(is_sure).or_else(|| all.rfind(is_sure))
+}
+
 /// Returns the sentence that ends an explanation: which variable surely makes the run fail (or that
 /// none was confirmed), how many tests and runs were made, and how long that took.
 pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
@@ -29,10 +39,7 @@ pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
         "{} tests{changed}{mutants}, {seconds:.1} s.{left}",
         it.tests
     );
-    let sure = |link: &&LinkRecord| link.confidence > Confidence::NotConfirmed;
-    let sure = (it.chain.iter().rev())
-        .find(|link| sure(link) && !is_in_buffer(link))
-        .or_else(|| it.chain.iter().rev().find(sure));
+    let sure = given(&it.chain).map(|link| &it.chain[link]);
     let verb = if it.crash.class.is_some() {
         "crashes"
     } else {

@@ -5,13 +5,14 @@ use ddfuzz_delta::Outcome;
 use crate::alignment::Matched;
 use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
 use crate::delta::Delta;
+use crate::engine::freed::Lifetime;
 use crate::engine::writer::{By, Writer};
 use crate::engine::{EngineError, Side};
 use crate::experiments::Runs;
 use crate::explain::{Early, Explaining};
 use crate::failing_facts::origin_record;
 use crate::links::{drop_uninformative, merge_places, with_later_values};
-use crate::places::{callers_of, frame_record, point_record};
+use crate::places::{callers_of, frame_record, frame_records, point_record};
 use crate::report::{FrameRecord, LinkRecord, OriginRecord, WriterRecord};
 use crate::story::look_first;
 
@@ -50,6 +51,7 @@ impl Explaining<'_> {
                 Ok((cause, evidence)) => {
                     record.confidence = evidence.confidence();
                     move_to(&mut record, runs, (link, &cause));
+                    record.by_hand = runs.by_hand(&cause);
                     if record.confidence > Confidence::NotConfirmed {
                         holds = Some(cause);
                     }
@@ -176,6 +178,10 @@ impl Explaining<'_> {
         };
         let part = runs.needed_part(link).or_else(|error| late(runs, error))?;
         let delta = part.unwrap_or(delta);
+        let life = runs.behind_same_pointer(link, &delta);
+        if let Some(life) = life.or_else(|error| late(runs, error))? {
+            return Ok(Some(block_record(runs, (link, &delta), &life)));
+        }
         let writer = runs
             .writer(link, &delta)
             .or_else(|error| late(runs, error))?;
@@ -247,10 +253,30 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         failing: shown.failing.clone(),
         passing: shown.passing.clone(),
         writer: by,
+        in_both: writer.is_some_and(|it| it.in_both),
         input_offset: writer.filter(|it| it.is_input()).and_then(|it| it.offset),
         calls: writer.map_or_else(Vec::new, |it| callers_of(&runs.engine, it)),
+        rounds: runs.rounds(link.cause.point),
         point,
         ..LinkRecord::default()
+    }
+}
+
+/// Returns the record of a link whose pointer is the same in both runs: what differs is the heap
+/// block there, of which `life` tells the last allocation and the last free in the failing run.
+fn block_record(runs: &Runs, (link, delta): (&Link, &Delta), life: &Lifetime) -> LinkRecord {
+    let [allocated, freed] =
+        [&life.allocated, &life.freed].map(|calls| frame_records(&runs.engine, calls));
+    let mut record = link_record(runs, link, delta, None);
+    let told = freed.first().map(|free| allocated.first().unwrap_or(free));
+    if let Some(place) = told.cloned() {
+        record.function = Some(place.function).filter(|name| !name.is_empty());
+        (record.file, record.line) = (place.file, place.line);
+    }
+    LinkRecord {
+        allocated,
+        freed,
+        ..record
     }
 }
 

@@ -38,9 +38,14 @@ struct Side<'a> {
     class: &'static str,
 }
 
-/// Draws the memory graphs of the passing and the failing run as HTML, with the differences `all`
-/// marked.
-pub fn draw(types: &Types, passing: &Graph, failing: &Graph, all: &Differences<'_>) -> String {
+/// Draws the memory graphs of the passing and the failing run at `place` as HTML, with the
+/// differences `all` marked.
+pub fn draw(
+    types: &Types,
+    (passing, failing): (&Graph, &Graph),
+    all: &Differences<'_>,
+    place: &str,
+) -> String {
     let mut changed: [Vec<(ObjectId, Option<usize>)>; 2] = Default::default();
     for delta in &all.deltas {
         match delta.change {
@@ -68,10 +73,11 @@ pub fn draw(types: &Types, passing: &Graph, failing: &Graph, all: &Differences<'
         Side::new(passing, one, "passing"),
         Side::new(failing, other, "failing"),
     ];
-    let mut page =
-        "<h2>Memory at the place to look first</h2>\n<p class=\"faint\">What differs, and \
-                    what leads to it.</p>\n<div class=\"pair\">\n"
-            .to_owned();
+    let mut page = format!(
+        "<h2>Memory in {}</h2>\n<p class=\"faint\">What differs, and what leads to it.</p>\n\
+         <div class=\"pair\">\n",
+        escaped(place)
+    );
     for side in &sides {
         let mut drawn = String::new();
         let height = side.draw(types, &mut drawn);
@@ -296,7 +302,7 @@ mod tests {
             (other.of, other.leaves[0].of) = (one.of, one.of);
         }
         let all = Differences::new(&types, &passing, &failing);
-        let text = draw(&types, &passing, &failing, &all);
+        let text = draw(&types, (&passing, &failing), &all, "f at x.c:1, time 2");
         let boxes = text.matches("<rect").count();
         (text, boxes)
     }

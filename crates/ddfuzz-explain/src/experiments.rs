@@ -16,9 +16,10 @@ use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsuppo
 use crate::graph::Graph;
 use crate::link_tests::Following;
 use crate::matching::unify;
+use crate::named_places::function_at;
 use crate::places::point_record;
-use crate::plan::Plan;
-use crate::report::ExaminedRecord;
+use crate::plan::{ByHand, Plan};
+use crate::report::{ExaminedRecord, FrameRecord};
 
 /// Largest number of tests in a search for the cause at one point of the run.
 const MOST_TESTS: usize = 120;
@@ -580,7 +581,7 @@ impl Runs {
         tested.map(record).collect()
     }
 
-    /// Draws the memory graphs of both runs at a point as HTML; empty where the point was not
+    /// Draws the memory graphs of both runs at a point as HTML, with the point's place; empty where the point was not
     /// examined.
     pub fn drawing(&self, point: usize) -> String {
         let Some(states) = self.states.get(&point) else {
@@ -588,7 +589,26 @@ impl Runs {
         };
         let types = &self.engine.info.types;
         let all = Differences::new(types, &states.passing, &states.failing);
-        crate::drawing::draw(types, &states.passing, &states.failing, &all)
+        let at = point_record(&self.engine, &self.matched[point]);
+        let place = FrameRecord {
+            function: at.function.unwrap_or_default(),
+            file: at.file,
+            line: at.line,
+        };
+        let place = format!("{}, time {}", function_at(&place), at.nth);
+        crate::drawing::draw(types, (&states.passing, &states.failing), &all, &place)
+    }
+
+    /// Returns how a user can set the variable of a cause, at its point, to its failing value.
+    pub fn by_hand(&self, cause: &Cause) -> ByHand {
+        let Some(states) = self.states.get(&cause.point) else {
+            return ByHand::Unknown;
+        };
+        let types = &self.engine.info.types;
+        let all = Differences::new(types, &states.passing, &states.failing);
+        let config = about(&all.deltas, &cause.variable);
+        let plan = all.plan(&|delta| config.contains(delta));
+        plan.by_hand(&states.passing)
     }
 }
 

@@ -49,7 +49,7 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
     // Registers and words that no variable describes say little between variables, but for the
     // statement that computed one.
-    let is_raw = |link: &LinkRecord| link.type_name == RAW;
+    let is_raw = |link: &LinkRecord| link.type_name.trim_end_matches(" *") == RAW;
     if !chain.iter().all(|(_, link)| is_raw(link)) {
         let known: Vec<_> = (chain.iter().filter(|(_, link)| !is_raw(link)))
             .map(|(_, link)| link.writer.clone())

@@ -2,7 +2,7 @@
 
 use ddfuzz_triage::short_function;
 
-use crate::report::{Explanation, FrameRecord};
+use crate::report::{Explanation, FrameRecord, OriginRecord};
 use crate::story::base;
 
 /// Largest number of statements on which the failure depends that a text names.
@@ -36,6 +36,14 @@ pub(crate) fn function_at(place: &FrameRecord) -> String {
 pub(crate) fn calls(places: &[FrameRecord]) -> String {
     let named: Vec<String> = places.iter().map(function_at).collect();
     named.join(" < ")
+}
+
+/// Returns, as text, the names of the statement that wrote a value and, if its caller is in another
+/// function, of the caller.
+pub(crate) fn with_caller(origin: &OriginRecord) -> String {
+    let is_called = |it: &[FrameRecord]| it.len() > 1 && it[0].function != it[1].function;
+    let count = if is_called(&origin.written) { 2 } else { 1 };
+    calls(&origin.written[..count.min(origin.written.len())])
 }
 
 /// Returns a sentence that names the statements on which the failure depends, each once, without

@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::chain::Confidence;
 use crate::difference_story::differing;
+use crate::plan::ByHand;
 
 /// The result of an explanation: the failure, and the cause–effect chain of variables that led to
 /// it, or why there is none.
@@ -251,6 +252,18 @@ pub struct LinkRecord {
     pub confidence: Confidence,
     /// What wrote the value in the failing run; null where that was not found.
     pub writer: Option<WriterRecord>,
+    /// Whether the same statement wrote the variable last in both runs, which have written it equally
+    /// often or are in different rounds of a loop, so that the written values differ. False also if the failing run has written
+    /// it since the previous link, where this is not looked for.
+    pub in_both: bool,
+    /// If the variable is a pointer to the same address in both runs, and the heap block there
+    /// differs: the calls that led to the allocation of this block in the failing run, innermost
+    /// first. Empty otherwise, and if the block was freed or its allocation was not seen.
+    pub allocated: Vec<FrameRecord>,
+    /// For such a pointer, the calls that led to the last free of a block at this address in the
+    /// failing run, innermost first: before the allocation in `allocated`, if that is not empty.
+    /// Empty if no block there was freed.
+    pub freed: Vec<FrameRecord>,
     /// Offset in the input of the first differing byte of the variable's value, if the kernel has
     /// copied this byte from the input to the variable; null otherwise.
     pub input_offset: Option<u64>,
@@ -284,8 +297,26 @@ pub struct LinkRecord {
     /// runs went different ways, beginning with those that write more than local variables. At most
     /// six; empty if the failing run writes the value.
     pub instead: Vec<FrameRecord>,
+    /// If the values in both runs are from different rounds of a loop, so that they need not
+    /// correspond: that loop, the outermost one of several. Null if the rounds are the same, or if
+    /// that is not known.
+    pub rounds: Option<RoundsRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,
+    /// How a user can set the variable at that statement to its failing value.
+    #[serde(skip)]
+    pub by_hand: ByHand,
+}
+
+/// A loop of which two runs are in different rounds when their states are compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RoundsRecord {
+    /// The first line of the loop that a run has executed.
+    pub at: FrameRecord,
+    /// Number of the round in which the failing run is, from 1.
+    pub failing: u64,
+    /// Number of the round in which the passing run is, from 1.
+    pub passing: u64,
 }
 
 fn word<S: Serializer>(confidence: &Confidence, serializer: S) -> Result<S::Ok, S::Error> {

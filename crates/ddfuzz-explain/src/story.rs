@@ -5,9 +5,11 @@ use ddfuzz_triage::short_function;
 use crate::access_story::{access, freed_early, moved_early};
 use crate::certainty::{certainty, unknown, untried};
 use crate::chain::Confidence;
+pub use crate::chain_rows::{block, origin};
+use crate::chain_rows::{from_input, parting, shown};
 use crate::difference_story::difference;
 use crate::links::is_in_buffer;
-use crate::named_places::{calls, depends, function_at, plain_place, shown_place};
+use crate::named_places::{calls, depends, function_at, shown_place, with_caller};
 use crate::outside_story::outside;
 use crate::recursion;
 use crate::report::{
@@ -251,7 +253,7 @@ const NAME: usize = 48;
 
 /// Returns true if the text names the variable of `link`, a byte of the input, by the byte's
 /// offset: it is in a buffer of the C library, or its name is long.
-fn is_told_by_offset(link: &LinkRecord) -> bool {
+pub(crate) fn is_told_by_offset(link: &LinkRecord) -> bool {
     let is_long = || plain(&link.variable).chars().count() > NAME;
     link.input_offset.is_some() && (is_in_buffer(link) || is_long())
 }
@@ -316,14 +318,16 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
         let link = &it.chain[index];
         let (function, place) = place(&link.function, &link.file, link.line);
         let mut note = match &link.writer {
+            Some(WriterRecord::Statement(_)) if link.in_both => {
+                "written here in both runs".to_owned()
+            }
             Some(WriterRecord::Statement(_)) => "written here".to_owned(),
             Some(WriterRecord::Missed(_)) => "written here by the passing run only".to_owned(),
             Some(WriterRecord::Input) => from_input(link),
             Some(WriterRecord::Kernel) => "written by the kernel".to_owned(),
-            None => String::new(),
+            None => block(link).unwrap_or_else(|| "differs here".to_owned()),
         };
         note += &origin(link);
-        note = note.trim_start_matches(", ").to_owned();
         if link.confidence != Confidence::Confirmed {
             note = format!("{note}  [{}]", link.confidence.word());
         }
@@ -334,79 +338,19 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
         if look == Some(index) && it.look_first.first().is_some_and(is_named) {
             note += "   <- look here first";
         }
-        rows.push((rows.len() + 1, [function, place, change(link), note]));
+        rows.push((index + 1, [function, place, change(link), note]));
     }
     let crash = &it.crash;
     let (function, at) = place(&crash.function, &crash.file, crash.line);
     let what = crash.source.clone().unwrap_or_else(|| crash.ended.clone());
     let is_crash = crash.class.is_some();
     let end = if is_crash { "crash" } else { "failure" };
-    let end = format!("{end}{}", parting(&it.parted, &it.decided, crash.line));
-    rows.push((rows.len() + 1, [function, at, what, end]));
+    let end = format!(
+        "{end}{}",
+        parting("as", &it.parted, &it.decided, crash.line)
+    );
+    rows.push((it.chain.len() + 1, [function, at, what, end]));
     aligned(&rows)
-}
-
-/// Returns words that say that the value of a link in the cause–effect chain was read from the
-/// input, and the value's offset in the input; without the offset if it is unknown, or already in
-/// the name by [`shown_name`].
-fn from_input(link: &LinkRecord) -> String {
-    match link.input_offset.filter(|_| !is_told_by_offset(link)) {
-        Some(offset) => format!("read from the input, byte {offset} ({offset:#x})"),
-        None => "read from the input".to_owned(),
-    }
-}
-
-/// Describes where the value of a link's variable came from (a call, an earlier write, or another
-/// place), and where the runs went different ways before; empty if neither is known.
-pub fn origin(link: &LinkRecord) -> String {
-    let returned = link
-        .returned
-        .as_ref()
-        .map(|from| format!(", returned by {}", function_at(from)));
-    let kept = (link.kept.as_ref()).map(|it| format!(", after {} wrote it", function_at(it)));
-    let selected = (link.selected.as_ref().and_then(|it| it.written.first()))
-        .map(|it| format!(", from what {} wrote", function_at(it)));
-    let parting = parting(&link.parted, &link.decided, link.line);
-    returned.or(kept).or(selected).unwrap_or_default() + &parting + &instead(link)
-}
-
-/// Formats, as a part of a sentence, the statements that the failing run executes in place of a
-/// write that only the passing run makes; empty where none are known.
-fn instead(link: &LinkRecord) -> String {
-    let Some(first) = link.instead.first() else {
-        return String::new();
-    };
-    let rest = link.instead[1..].iter().filter_map(|it| it.line);
-    let rest: String = rest.map(|line| format!(", {line}")).collect();
-    format!(
-        ", and the failing one executes {}{rest}",
-        plain_place(first)
-    )
-}
-
-/// Formats, as the end of a sentence, the statement `parted` after which the two runs went
-/// different ways, and the origin `decided` of the value that decided the way. Empty if the
-/// statement is not known, or if it is on `line`, which the text names already, and `decided` is
-/// not known.
-fn parting(
-    parted: &Option<FrameRecord>,
-    decided: &Option<OriginRecord>,
-    line: Option<u64>,
-) -> String {
-    let by = (decided.as_ref()).map(|it| match it.unset {
-        true => format!(
-            " by what nothing has set in the memory from {}",
-            with_caller(it)
-        ),
-        false => format!(" by a value of {}", with_caller(it)),
-    });
-    match parted {
-        Some(place) if place.line != line || by.is_some() => {
-            let by = by.unwrap_or_default();
-            format!(", as the runs part {}{by}", shown_place(place))
-        }
-        _ => String::new(),
-    }
 }
 
 /// Writes a sentence about the heap block past whose end the failing run has written; `None` if
@@ -514,14 +458,6 @@ fn made_of(origin: &OriginRecord, most: usize) -> String {
     }
 }
 
-/// Returns, as text, the names of the statement that wrote a value and, if its caller is in another
-/// function, of the caller.
-fn with_caller(origin: &OriginRecord) -> String {
-    let is_called = |it: &[FrameRecord]| it.len() > 1 && it[0].function != it[1].function;
-    let count = if is_called(&origin.written) { 2 } else { 1 };
-    calls(&origin.written[..count.min(origin.written.len())])
-}
-
 /// Describes the conditions that avert the failure when decided the other way; `None` if none are
 /// known.
 fn switched(it: &Explanation) -> Option<String> {
@@ -545,40 +481,6 @@ fn switched(it: &Explanation) -> Option<String> {
         let or = all.join(", or of ");
         format!("With the other decision of {or}, the run does not fail (tested).")
     })
-}
-
-/// Returns the indices of the links that the text shows, at most `most`, in order. If the chain is
-/// longer, links are preferred by these criteria: the first link, and the link at which to look
-/// first; a link that says where its value came from; a higher confidence; a known writer; the last
-/// of several links with the same writer; a later link.
-fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
-    let look = look_first(chain);
-    let mut all: Vec<usize> = (0..chain.len()).collect();
-    let rank = |index: &usize| {
-        let is_chosen = *index == 0 || look == Some(*index);
-        let link = &chain[*index];
-        let is_followed = link.decided.is_some()
-            || link.returned.is_some()
-            || link.kept.is_some()
-            || link.selected.is_some();
-        let is_said = link.writer.is_some();
-        let is_same = |it: &LinkRecord| (&it.file, it.line) == (&link.file, link.line);
-        let is_repeated = (chain[index + 1..].iter())
-            .any(|it| it.writer.is_some() && is_same(it) && it.confidence >= link.confidence);
-        let is_new = !is_repeated;
-        std::cmp::Reverse((
-            is_chosen,
-            is_followed,
-            link.confidence,
-            is_said,
-            is_new,
-            *index,
-        ))
-    };
-    all.sort_by_key(rank);
-    all.truncate(most);
-    all.sort_unstable();
-    all
 }
 
 /// Returns rows of text, numbered and with aligned columns, one on each line.

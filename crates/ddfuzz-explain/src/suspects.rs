@@ -22,8 +22,16 @@ pub(crate) const MAIN: &str = "main";
 const WORKING: usize = 3;
 /// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
+/// Text about the statement that wrote a variable of the chain that is confirmed one way only.
+const ONE_WAY: &str = "made what makes the passing run fail (one way only)";
 /// Text about the statement that wrote a variable of the chain that is not confirmed.
 const NOT_CONFIRMED: &str = "wrote what differs between the runs (not confirmed)";
+/// Text about a statement that wrote no variable of the chain, but the value that was copied to a
+/// confirmed one.
+const COPIED: &str = "wrote what a confirmed variable was copied from";
+/// Text about a statement that the failing run executes where the passing run writes a confirmed
+/// variable.
+const IN_PLACE: &str = "executed in place of the write that makes the difference (confirmed)";
 /// Name of the signal with which a run ends if the C library aborts it, as after a double `free`.
 const ABORTED: &str = "SIGABRT";
 /// Text about a call that allocates the heap block past whose end the run writes.
@@ -93,7 +101,13 @@ pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
 
 /// Returns true if `suspect` and `place` name the same statement and, if both do, the same caller.
 fn is_same(suspect: &SuspectRecord, place: &[FrameRecord]) -> bool {
-    let mut both = suspect.place.iter().zip(place);
+    are_same(&suspect.place, place)
+}
+
+/// Returns true if two lists of nested calls, innermost first, begin with the same statement and,
+/// if both name it, the same caller.
+fn are_same(one: &[FrameRecord], other: &[FrameRecord]) -> bool {
+    let mut both = one.iter().zip(other);
     both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
 }
 
@@ -116,7 +130,7 @@ impl Suspects {
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let (failing, is_main_a_caller) = (self.failing.clone(), self.is_main_a_caller);
         let block = self.block.clone();
-        self.add_before(calls, (why, why == CONFIRMED), |it| {
+        self.add_before(calls, (why, is_from_chain(why)), |it| {
             let is_caller = is_main_a_caller && it.function == MAIN;
             let is_wrapper = block
                 .as_ref()
@@ -148,7 +162,7 @@ impl Suspects {
         };
         if let Some(known) = self.known(&place) {
             // A run has tested it for another reason than it is named for. A confirmed link says less.
-            if tested && !known.tested && why != CONFIRMED {
+            if tested && !known.tested && !is_from_chain(why) {
                 (known.why, known.tested) = (why.to_owned(), true);
             }
             return;
@@ -435,17 +449,18 @@ impl Suspects {
         };
         let is_told = |it: &&OriginRecord| self.has(&own_place(&it.written).unwrap_or_default());
         let made = made.filter(|it| !is_first(it) && !is_told(it));
-        match (made, &link.writer) {
-            (_, Some(WriterRecord::Missed(place))) => {
-                let first = link.instead.first().unwrap_or(place);
-                self.add_likely(std::slice::from_ref(first), CONFIRMED);
+        match (made, &link.writer, link.instead.first()) {
+            (_, Some(WriterRecord::Missed(_)), Some(instead)) => {
+                self.add_likely(std::slice::from_ref(instead), IN_PLACE);
             }
-            (Some(made), _) => self.add_likely(&made.written, CONFIRMED),
-            (None, Some(WriterRecord::Statement(place))) => {
-                let calls = std::iter::once(place).chain(&link.calls);
-                self.add_likely(&calls.cloned().collect::<Vec<_>>(), CONFIRMED);
+            (Some(made), Some(WriterRecord::Statement(_)), _) => {
+                self.add_likely(&made.written, of_writer(&made.written, chain));
             }
-            (None, _) => {}
+            (_, Some(WriterRecord::Statement(place) | WriterRecord::Missed(place)), _) => {
+                let calls = [std::slice::from_ref(place), &link.calls].concat();
+                self.add_likely(&calls, of_writer(&calls, chain));
+            }
+            _ => {}
         }
     }
 
@@ -453,7 +468,7 @@ impl Suspects {
     /// variables of `chain`, the last variable first. If there is no suspect at all, adds the
     /// statements that wrote variables of `chain` that are not confirmed.
     pub fn add_carriers(&mut self, chain: &[LinkRecord]) {
-        for (is_confirmed, why) in [(true, CONFIRMED), (false, NOT_CONFIRMED)] {
+        for is_confirmed in [true, false] {
             if !is_confirmed && !self.found.is_empty() {
                 return;
             }
@@ -466,7 +481,8 @@ impl Suspects {
                     && self.found.len() < NAMED
                 {
                     let calls = [std::slice::from_ref(place), &link.calls].concat();
-                    self.add_before(&calls, (why, is_confirmed), |_| false);
+                    let why = of_writer(&calls, chain);
+                    self.add_before(&calls, (why, is_from_chain(why)), |_| false);
                 }
             }
         }
@@ -497,6 +513,39 @@ impl Suspects {
 /// Returns what reports say of the statement that wrote `value`, a value with which the run fails.
 fn of_value(value: &OriginRecord) -> &'static str {
     if value.selects { PLACE } else { VALUE }
+}
+
+/// Returns what reports say of the statement `calls` (innermost first) as a writer of variables of
+/// `chain`: with the word that the chain itself has for the surest of the links with this writer.
+fn of_writer(calls: &[FrameRecord], chain: &[LinkRecord]) -> &'static str {
+    let Some(place) = own_place(calls) else {
+        return COPIED;
+    };
+    let is_its = |link: &&LinkRecord| match &link.writer {
+        Some(WriterRecord::Statement(writer) | WriterRecord::Missed(writer)) => {
+            let by = own_place(&[std::slice::from_ref(writer), &link.calls].concat());
+            by.is_some_and(|by| are_same(&by, &place))
+        }
+        _ => false,
+    };
+    let surest = chain.iter().filter(is_its).map(|link| link.confidence);
+    surest.max().map_or(COPIED, of_confidence)
+}
+
+/// Returns what reports say of the statement that wrote a variable of the chain which is known with
+/// `confidence`; the text ends with the word of this confidence.
+fn of_confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Confirmed => CONFIRMED,
+        Confidence::OneWayOnly => ONE_WAY,
+        Confidence::NotConfirmed => NOT_CONFIRMED,
+    }
+}
+
+/// Returns true if `why`, the text about a suspect, says that tests have confirmed a variable of
+/// the chain.
+fn is_from_chain(why: &str) -> bool {
+    [CONFIRMED, IN_PLACE].contains(&why)
 }
 
 /// Returns a value's origin, and the origins of all values from which it was made.

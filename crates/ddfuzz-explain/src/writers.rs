@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::alignment::{Matched, parting};
 use crate::chain::Link;
 use crate::delta::{Change, Delta, Identity};
+use crate::engine::freed::Lifetime;
 use crate::engine::instructions::{RESULT, Value};
 use crate::engine::origin::{Decided, Origin as ValueOrigin};
 use crate::engine::register_writer::Held;
@@ -13,9 +14,10 @@ use crate::engine::returned::Written;
 use crate::engine::writer::{By, Watched, Writer};
 use crate::engine::{EngineError, Point, Side, Unsupported, if_supported};
 use crate::experiments::Runs;
-use crate::graph::{Origin, Place};
+use crate::graph::{Graph, Object, Origin, Place};
 use crate::places::frame_record;
-use crate::report::FrameRecord;
+use crate::report::{FrameRecord, RoundsRecord};
+use crate::rounds::differing;
 
 /// Largest number of statements that a record names for a write that only the passing run makes:
 /// the statements that the failing run executes instead.
@@ -30,7 +32,8 @@ impl Runs {
     /// the difference in the variable. Searches the failing run from the previous link's last point
     /// to this link's point. If it finds no write, takes the statement by which only the passing
     /// run wrote the variable between these points, or else the last write since the failing run
-    /// began. `None` if there is no write, or if the program does something that ddfuzz cannot
+    /// began; the latter also if the passing run has made as many writes until then, or is in another
+    /// round of a loop, and its last write is by the same statement. `None` if there is no write, or if the program does something that ddfuzz cannot
     /// follow.
     ///
     /// # Errors
@@ -62,18 +65,91 @@ impl Runs {
             if let (Place::Memory(address), false) =
                 (delta.passing_place, delta.identity.is_structural)
             {
-                let watched = Watched { address, ..watched };
+                let other = Watched { address, ..watched };
                 let found =
-                    (self.engine).writer(Side::Passing, Some(passing), to.in_passing, watched)?;
-                if found
-                    .as_ref()
-                    .is_some_and(|it| it.by != By::Kernel && !it.is_input())
-                {
-                    return Ok(found);
+                    (self.engine).writer(Side::Passing, Some(passing), to.in_passing, other)?;
+                let is_own = |it: &Writer| it.by != By::Kernel && !it.is_input();
+                if found.as_ref().is_some_and(is_own) {
+                    // The failing run may have made the same write before the previous link.
+                    let points = [to.in_passing, to.in_failing];
+                    let both = self.engine.written_in_both(points, [other, watched])?;
+                    let is_other_round = self.rounds(link.cause.point).is_some();
+                    let both = both.filter(|it| it.1 || is_other_round).map(|it| it.0);
+                    return Ok(both.filter(is_own).or(found));
                 }
             }
         }
         (self.engine).writer(Side::Failing, None, to.in_failing, watched)
+    }
+
+    /// Returns what has become of the heap block behind a link's pointer in the failing run, before
+    /// the link's point, if the pointer itself is the same in both runs, so that nothing that wrote
+    /// it makes the difference; `None` if the pointers differ.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn behind_same_pointer(
+        &mut self,
+        link: &Link,
+        delta: &Delta,
+    ) -> Result<Option<Lifetime>, EngineError> {
+        let Some(pointer) = self.same_pointer(link.cause.point, delta) else {
+            return Ok(None);
+        };
+        let failing = &self.states[&link.cause.point].failing;
+        let of_block = |(id, _)| match failing.objects[id] {
+            Object {
+                origin: Origin::Block,
+                place: Place::Memory(start),
+                ..
+            } => Some(start),
+            _ => None,
+        };
+        let block = failing.containing(pointer).map_or(Some(pointer), of_block);
+        let to = self.matched[link.cause.point].in_failing;
+        let life = block.map(|block| self.engine.lifetime(block, to).map(Some));
+        Ok(Some(
+            if_supported(life.unwrap_or(Ok(None)))?.unwrap_or_default(),
+        ))
+    }
+
+    /// Returns the outermost loop around the shared point with the index `point` that the runs are in
+    /// different rounds of, so that what differs there need not correspond; `None` if there is none.
+    pub fn rounds(&self, point: usize) -> Option<RoundsRecord> {
+        let both = [&*self.passing.points, &*self.failing.points];
+        let at = &self.matched[point];
+        let found = differing(both, at, &|pc| self.is_entry(pc))?;
+        let own = found
+            .statements
+            .iter()
+            .filter(|pc| self.engine.is_user(**pc));
+        let places = own.map(|pc| frame_record(&self.engine, *pc));
+        Some(RoundsRecord {
+            at: places.min_by_key(|it| it.line)?,
+            failing: found.failing,
+            passing: found.passing,
+        })
+    }
+
+    /// Returns the address to which the pointer `delta` leads in both runs at the shared point
+    /// `point`; `None` if the addresses differ, or if `delta` is no pointer in memory.
+    fn same_pointer(&self, point: usize, delta: &Delta) -> Option<u64> {
+        let is_pointer = matches!(
+            delta.change,
+            Change::Pointer { .. } | Change::Create(_) | Change::Delete(_)
+        );
+        let states = self.states.get(&point)?;
+        let word = |graph: &Graph, place| {
+            let Place::Memory(address) = place else {
+                return None;
+            };
+            let (id, offset) = graph.containing(address)?;
+            let bytes = graph.objects[id].bytes.get(offset as usize..)?;
+            Some(u64::from_le_bytes(*bytes.first_chunk()?))
+        };
+        let passing = word(&states.passing, delta.passing_place)?;
+        let failing = word(&states.failing, delta.failing_place)?;
+        (is_pointer && delta.size == 8 && passing == failing).then_some(failing)
     }
 
     /// Returns the last point that both runs shared before only one of them executed the statement
@@ -289,12 +365,16 @@ impl Runs {
     }
 
     /// Returns the last point that both runs share before they went different ways, so that only
-    /// the failing run reached the place of its failure; `None` if both runs reached that place, or
-    /// if the point is not known.
+    /// the failing run reached the place of its failure; `None` if the passing run reached that
+    /// place as well after this point, or if the point is not known.
     pub fn failure_parted(&self) -> Option<Matched> {
         let points = [&*self.passing.points, &*self.failing.points];
         let last = self.failing.points.len().checked_sub(1)?;
-        parting(&self.matched, points, Side::Failing, last)
+        let parted = parting(&self.matched, points, Side::Failing, last)?;
+        // A damaged stack makes another point of a statement that both runs execute.
+        let place = self.failing.points[last].pc;
+        let mut later = self.passing.points[parted.passing + 1..].iter();
+        (!later.any(|it| it.pc == place)).then_some(parted)
     }
 
     /// Finds the condition that makes the two runs go different ways after `last`, a point that
@@ -505,6 +585,7 @@ impl Runs {
             pc: statement.pc,
             by: By::Program,
             side: Side::Failing,
+            in_both: false,
             calls: Vec::new(),
             offset: None,
         })

@@ -5,7 +5,7 @@ mod explained;
 #[path = "../../../tests/needs/mod.rs"]
 mod needs;
 
-use ddfuzz_explain::report::LinkRecord;
+use ddfuzz_explain::report::{LinkRecord, RoundsRecord};
 use ddfuzz_explain::{Explanation, Pattern, equally_long, explain, story};
 use explained::{PLAIN, confirmed, explained, program, program_by, request, target};
 
@@ -280,4 +280,42 @@ fn no_point_is_in_libfuzzer() {
     assert!(!points.is_empty(), "{text}");
     assert!(points.iter().all(|it| *it == "one"), "{points:?} {text}");
     assert_eq!(confirmed(&it).last(), Some(&("at", "one")), "{text}");
+}
+
+#[test]
+fn a_block_behind_the_same_pointer_is_told_by_its_free_and_its_allocation() {
+    let program = program("chosen.c", PLAIN);
+    let input = |dropped: &str| {
+        let calls = format!("+zzz\n+one\n+two\n.one\n-{dropped}\n#abcdefghijklmnopqrstuv\n>\n");
+        calls.into_bytes()
+    };
+    let it = explained(&program, &input("one"), Some(&input("two")));
+    let behind = it.chain.iter().find(|it| !it.allocated.is_empty());
+    let behind = behind.unwrap_or_else(|| panic!("{:?}", it.chain));
+    let functions = [&behind.allocated, &behind.freed].map(|it| it[0].function.as_str());
+    assert_eq!(functions, ["note", "drop"]);
+    assert_eq!(
+        (&behind.writer, behind.type_name.as_str()),
+        (&None, "struct item *")
+    );
+    assert_eq!(behind.function.as_deref(), Some("note"));
+    let text = story::text(&it);
+    assert!(
+        text.contains("allocated here, where drop at chosen.c:"),
+        "{text}"
+    );
+}
+
+#[test]
+fn values_of_other_rounds_are_said_to_be_that() {
+    let program = program("placed.c", PLAIN);
+    let input = |word: &str| format!("0 abc\n4 {word}\n1 xyz\n").into_bytes();
+    let it = explained(&program, &input("abcdefghij"), Some(&input("abcd")));
+    let at = it.chain.iter().filter(|it| it.variable == "at");
+    let rounds: Vec<_> = at.filter_map(|it| it.rounds.as_ref()).collect();
+    let told = |it: &&RoundsRecord| (it.failing, it.passing) == (2, 3) && it.at.line == Some(14);
+    assert!(rounds.iter().any(told), "{:?}", it.chain);
+    let text = story::text(&it);
+    let words = "in round 2 of the loop at placed.c:14, in the passing run in round 3";
+    assert!(text.contains(words), "{text}");
 }

@@ -42,8 +42,12 @@ pub(super) const PASSING: &str = "passing.json";
 pub(super) const EXPLANATION: &str = "explanation.txt";
 /// Name of the file with the explanation of a failure, by `ddfuzz explain`, as JSON.
 pub(super) const EXPLANATION_RECORD: &str = "explanation.json";
-pub(super) const EXPLANATION_FILES: [&str; 3] =
-    ["explanation.html", EXPLANATION_RECORD, EXPLANATION];
+pub(super) const EXPLANATION_FILES: [&str; 4] = [
+    "explanation.html",
+    EXPLANATION_RECORD,
+    EXPLANATION,
+    "explanation.passing",
+];
 /// Name of the file with the log of the minimization of a utility's command-line options.
 pub(super) const OPTIONS_LOG: &str = "options.jsonl";
 pub(super) const STUDIES: &str = "studies";

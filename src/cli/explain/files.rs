@@ -1,19 +1,21 @@
-//! The files of an explanation: JSON, HTML and text, beside the reproducer.
+//! The files of an explanation, beside the reproducer: JSON, HTML and text, and the passing input.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 
 use crate::cli::reports;
 use crate::cli::{Exit, Failure};
+use crate::exec::Target;
 use crate::explain::{Explanation, story};
 use crate::files::folder::parent;
 use crate::files::{FileError, atomic};
 
 use super::page;
 
-/// Paths of the files of one explanation, `explanation.json`, `explanation.html` and
-/// `explanation.txt`, in one directory.
+/// Paths of the files of one explanation, `explanation.json`, `explanation.html`, `explanation.txt`
+/// and `explanation.passing`, in one directory.
 pub(super) struct Files {
     folder: PathBuf,
 }
@@ -58,7 +60,7 @@ impl Files {
                 None => Ok(()),
             };
         };
-        let [_, _, file] = self.all();
+        let [_, _, file, _] = self.all();
         match std::fs::read(&file) {
             Ok(text) if !page::shows(&page, &text) => {
                 let message = format!("{} was edited since it was written", file.display());
@@ -83,8 +85,9 @@ impl Files {
         })
     }
 
-    fn all(&self) -> [PathBuf; 3] {
-        ["json", "html", "txt"].map(|ending| self.folder.join(format!("explanation.{ending}")))
+    fn all(&self) -> [PathBuf; 4] {
+        ["json", "html", "txt", "passing"]
+            .map(|ending| self.folder.join(format!("explanation.{ending}")))
     }
 
     /// Returns the path of the explanation's HTML page, `explanation.html`.
@@ -92,22 +95,35 @@ impl Files {
         self.folder.join("explanation.html")
     }
 
-    /// Writes the explanation as HTML, JSON and text. The HTML page is written first, because it
-    /// shows a later call that ddfuzz has written the files.
-    pub fn write(&self, explanation: &Explanation) -> Result<(), Failure> {
-        let [json, html, txt] = self.all();
+    /// Writes the explanation as HTML, JSON and text, and the input of the passing run, of which
+    /// `target` is the program. The HTML page is written first, because it shows a later call that
+    /// ddfuzz has written the files. Without a passing input, deletes the one of an earlier call.
+    pub fn write(&self, explanation: &Explanation, target: &Target) -> Result<(), Failure> {
+        let [json, html, txt, passing] = self.all();
         let text = serde_json::to_string_pretty(explanation);
         let text = text.map_err(|error| Failure::new(Exit::Internal, "internal", error))? + "\n";
-        let write = |file: &Path, text: &str| {
-            atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
+        let write = |file: &Path, bytes: &[u8]| {
+            atomic::write(file, bytes).map_err(|error| Failure::unwritten(file, error))
         };
+        let input = explanation.input.passing.as_ref();
+        let run = page::ByGdb::new(target, input.map(|_| passing.as_path()));
         if !self.folder.exists() {
             let made = std::fs::create_dir(&self.folder);
             let at = FileError::at("create", &self.folder);
             made.map_err(|error| Failure::unwritten(&self.folder, at(error)))?;
         }
-        write(&html, &page::html(explanation))?;
-        write(&json, &text)?;
-        write(&txt, &story::text(explanation))
+        write(&html, page::html(explanation, &run).as_bytes())?;
+        write(&json, text.as_bytes())?;
+        write(&txt, story::text(explanation).as_bytes())?;
+        match input {
+            Some(input) => write(&passing, &input.0),
+            None => match std::fs::remove_file(&passing) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::unwritten(
+                    &passing,
+                    FileError::at("delete", &passing)(error),
+                )),
+                _ => Ok(()),
+            },
+        }
     }
 }

@@ -83,8 +83,8 @@ pub struct ExplainArgs {
     /// time
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = BUDGET)]
     budget_time: Duration,
-    /// Directory for explanation.json, explanation.html and explanation.txt; with several groups,
-    /// each is written into DIR/KEY [default: that of the reproducer or of FAILING]
+    /// Directory for explanation.json, explanation.html, explanation.txt and explanation.passing;
+    /// with several groups, each is written into DIR/KEY [default: that of the reproducer or of FAILING]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Overwrite files with the names of the explanation's files that ddfuzz has not written, and
@@ -176,7 +176,7 @@ impl ExplainArgs {
             failure(error).advise_first(advice)
         })?;
         if let Some(files) = files {
-            files.write(&explanation)?;
+            files.write(&explanation, &request.passing_target)?;
             output.detail(&format!("written: {}", files.page().display()));
         }
         output.result(&self.text(&explanation), &explanation);
@@ -314,7 +314,7 @@ impl ExplainArgs {
         let mut request = self.request(target, failing, None);
         request.others = passing_of_log(&entry.log());
         let explanation = explain::explain(&request).map_err(failure)?;
-        files.write(&explanation)?;
+        files.write(&explanation, &request.passing_target)?;
         Ok(explanation)
     }
 
@@ -387,7 +387,8 @@ pub(in crate::cli) fn explain_new(
                 raw: false,
                 budget: values::time(BUDGET).map_err(Failure::usage)?,
             };
-            files.write(&explain::explain(&request).map_err(failure)?)
+            let explanation = explain::explain(&request).map_err(failure)?;
+            files.write(&explanation, &request.passing_target)
         };
         match explained() {
             Ok(()) => output.detail(&format!("group {} is explained", chosen.major())),

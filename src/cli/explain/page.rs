@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
+use crate::exec::{Channel, Program, Target};
 use crate::explain::chain::Confidence;
+use crate::explain::plan::ByHand;
 use crate::explain::report::{Explanation, FrameRecord, LinkRecord, RecursionRecord, WriterRecord};
 use crate::explain::source_text;
 use crate::explain::story;
+use crate::files::shell::quoted;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
 use crate::triage::short_function;
@@ -20,8 +24,8 @@ svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 ";
 
 /// Generates the HTML page of an explanation: which variables carried a failure from the input to
-/// the crash.
-pub fn html(it: &Explanation) -> String {
+/// the crash. `run` is how gdb makes the passing run.
+pub fn html(it: &Explanation, run: &ByGdb) -> String {
     let title = format!("why {} fails", it.crash.program);
     let mut page = format!(
         "<h1>{}</h1>\n{}\n",
@@ -39,7 +43,7 @@ pub fn html(it: &Explanation) -> String {
     if !it.chain.is_empty() {
         page += &it.drawing;
         page += "<h2>By hand, in gdb</h2>\n";
-        page += &commands(it);
+        page += &commands(it, run);
     }
     page += "<h2>Points and tests</h2>\n";
     let (points, mut numbers) = (&it.points, String::new());
@@ -76,6 +80,9 @@ pub fn shows(page: &[u8], text: &[u8]) -> bool {
 
 fn writer(link: &LinkRecord) -> String {
     match &link.writer {
+        Some(WriterRecord::Statement(place)) if link.in_both => {
+            format!("both runs: {}", frame(place))
+        }
         Some(WriterRecord::Statement(place)) => frame(place),
         Some(WriterRecord::Missed(place)) => format!("the passing run only: {}", frame(place)),
         Some(WriterRecord::Input) => match link.input_offset {
@@ -83,7 +90,13 @@ fn writer(link: &LinkRecord) -> String {
             None => "read from the input".to_owned(),
         },
         Some(WriterRecord::Kernel) => "the kernel".to_owned(),
-        None => "not known".to_owned(),
+        None => match (
+            link.allocated.first().or(link.freed.first()),
+            story::block(link),
+        ) {
+            (Some(place), Some(block)) => format!("{}: {block}", frame(place)),
+            _ => "not known".to_owned(),
+        },
     }
 }
 
@@ -332,8 +345,8 @@ fn sources(it: &Explanation) -> String {
 }
 
 /// Returns as HTML the gdb commands that set the variable of `link`, a link of the cause–effect
-/// chain, to its value in the failing run. Returns a comment instead if the variable has no name in
-/// gdb.
+/// chain, to its value in the failing run: by its name or, where gdb has no name for it or no such
+/// value, by the addresses that the test has written. Returns comments if neither is possible.
 fn setting(link: &LinkRecord) -> String {
     let register = link.variable.strip_prefix("register ");
     let (set, name) = match register {
@@ -341,7 +354,7 @@ fn setting(link: &LinkRecord) -> String {
         None => ("set variable", link.variable.clone()),
     };
     if name.contains(' ') {
-        return "# what differs has no name in gdb\n".to_owned();
+        return by_address(link);
     }
     let name = escaped(&name);
     let frame = match &link.local_of {
@@ -371,21 +384,122 @@ fn setting(link: &LinkRecord) -> String {
         value if is_character || is_number || is_word => {
             format!("{frame}{set} {name} = {}\n", escaped(value))
         }
-        value => format!(
-            "# {} in the failing run, which no command of gdb sets; here it is\n{frame}print {name}\n",
-            escaped(value),
-        ),
+        value => {
+            let set = match &link.by_hand {
+                ByHand::Pointer(to) => format!("{set} {name} = {to:#x}\n"),
+                _ => by_address(link),
+            };
+            format!(
+                "# {} in the failing run; here it is\n{frame}print {name}\n{set}",
+                escaped(value)
+            )
+        }
+    }
+}
+
+/// Returns the gdb commands that make the writes of a link's test at their addresses, or a comment
+/// that says why they cannot be made by hand.
+fn by_address(link: &LinkRecord) -> String {
+    let all = match &link.by_hand {
+        ByHand::Writes(all) => all,
+        ByHand::NewBlock => {
+            return "# no command of gdb sets it: a block is needed that only the failing run has\n"
+                .to_owned();
+        }
+        ByHand::OnStack => {
+            return "# no command sets it: it is on the stack, which is elsewhere in gdb\n"
+                .to_owned();
+        }
+        ByHand::Pointer(_) | ByHand::Unknown => return "# no command of gdb sets it\n".to_owned(),
+    };
+    let mut text = "set language c\n".to_owned();
+    for (start, bytes) in all {
+        let mut at = *start;
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let (size, name) = match rest.len() {
+                8.. => (8, "long"),
+                4.. => (4, "int"),
+                2.. => (2, "short"),
+                _ => (1, "char"),
+            };
+            let (word, others) = rest.split_at(size);
+            let digits: String = word.iter().rev().map(|it| format!("{it:02x}")).collect();
+            let _ = writeln!(text, "set {{unsigned {name}}}{at:#x} = 0x{digits}");
+            at += size as u64;
+            rest = others;
+        }
+    }
+    text + "set language auto\n"
+}
+
+/// How gdb makes the passing run of an explanation.
+pub struct ByGdb {
+    /// Commands that are needed once, before all others: which program, in which directory, with
+    /// which environment.
+    once: String,
+    /// What follows `starti`: the arguments, and where stdin comes from.
+    args: String,
+}
+
+impl ByGdb {
+    /// Makes the commands for a program that gets its input from the file `input`; `None` if the
+    /// input is not to be given in a file.
+    pub fn new(target: &Target, input: Option<&Path>) -> ByGdb {
+        let quote = |bytes: &[u8]| String::from_utf8_lossy(&quoted(bytes)).into_owned();
+        let program = match &target.program {
+            Program::Path(path) if path.components().count() > 1 => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                path.display().to_string()
+            }
+            Program::Path(name) => name.display().to_string(),
+            Program::Bundled(name) => name.clone(),
+        };
+        let mut once = format!("set confirm off\nfile {program}\n");
+        if let Some(folder) = &target.cwd {
+            let _ = writeln!(once, "set cwd {}", folder.display());
+        }
+        for (name, value) in &target.env {
+            let _ = writeln!(
+                once,
+                "set environment {} {}",
+                name.display(),
+                value.display()
+            );
+        }
+        let path = input.map(|it| std::path::absolute(it).unwrap_or_else(|_| it.to_owned()));
+        let file = path.as_ref().map(|it| it.as_os_str().as_encoded_bytes());
+        let mut is_in_file = false;
+        let mut args = String::new();
+        for word in &target.args {
+            let word = String::from_utf8_lossy(word.as_encoded_bytes());
+            is_in_file |= word.contains("@@");
+            let file = String::from_utf8_lossy(file.unwrap_or(b"INPUT"));
+            args += &format!(" {}", quote(word.replace("@@", &file).as_bytes()));
+        }
+        match (file, &target.channel) {
+            (Some(file), Channel::Plain) if !is_in_file => args += &format!(" < {}", quote(file)),
+            (None, Channel::Plain) => args += " < /dev/null",
+            (_, Channel::Plain) => {}
+            (_, Channel::Named(name)) => {
+                let _ = writeln!(once, "# the file needs the name {}", name.0.display());
+            }
+            (_, Channel::TwoFiles) => once += "# give each file its part of the input\n",
+            (_, Channel::Terminal(_)) => once += "# type the input at the terminal\n",
+        }
+        ByGdb { once, args }
     }
 }
 
 /// Returns as HTML the gdb commands with which a user can set, in the passing run, each variable of
-/// the cause–effect chain to its value in the failing run.
-fn commands(it: &Explanation) -> String {
-    let mut text =
-        "<p>Give the passing run to gdb (<code>gdb --args PROGRAM …</code>), and paste one of \
-                    these: where it sets the variable to the value of the failing run, the program \
-                    fails. With what is not confirmed it need not fail.</p>\n<pre tabindex=\"0\">"
-            .to_owned();
+/// the cause–effect chain to its value in the failing run. `run` is how gdb makes the passing run.
+fn commands(it: &Explanation, run: &ByGdb) -> String {
+    let mut text = format!(
+        "<p>Start <code>gdb</code>, paste the first lines, and one of the blocks behind them: where \
+         it sets the variable to the value of the failing run, the program fails. With what is not \
+         confirmed it need not fail.</p>\n<pre tabindex=\"0\">{}\n",
+        escaped_lines(&run.once)
+    );
     for (index, link) in it.chain.iter().enumerate() {
         let point = &link.point;
         let place = match (&point.file, point.line) {
@@ -398,7 +512,8 @@ fn commands(it: &Explanation) -> String {
         };
         let told = format!("# {}. {}{place}{certainty}", index + 1, story::change(link));
         let _ = writeln!(text, "{}", escaped_lines(&told));
-        let _ = writeln!(text, "starti\ntbreak *{:#x}", point.address);
+        let starti = format!("starti{}", run.args);
+        let _ = writeln!(text, "{}\ntbreak *{:#x}", escaped(&starti), point.address);
         if point.nth > 1 {
             let _ = writeln!(text, "ignore $bpnum {}", point.nth - 1);
         }

@@ -4,10 +4,11 @@ use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
 
 use super::instructions::{ARGUMENTS, Executed};
+use super::overflow::ALLOCATORS;
 use super::process::by_number;
 use super::recorded::Recorded;
 use super::run::{Next, Pace, Run, STOPS};
-use super::{Ending, Engine, EngineError, Side};
+use super::{Ending, Engine, EngineError, Point, Side};
 use crate::dwarf::frames::REGISTERS;
 
 /// Maximum number of calls of `free` in a run, for the search for the call that frees a block too
@@ -41,6 +42,17 @@ pub struct Lost {
     /// Whether the content of the block lives on in a new block: the call is one of `realloc`, or
     /// one of `free` after the content was copied. False for any other call of `free`.
     pub is_move: bool,
+}
+
+/// The last allocation and the last free of a heap address before a point of the failing run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Addresses of the calls in the program's own code that led to the last allocation of a block
+    /// at the address, innermost first; empty if it was freed after that, or was not seen.
+    pub allocated: Vec<u64>,
+    /// Addresses of the calls that led to the last free of a block at the address, innermost first;
+    /// empty if no block there was freed.
+    pub freed: Vec<u64>,
 }
 
 /// Largest number of instructions after the call of `free` or `realloc` among which a use of the
@@ -231,6 +243,56 @@ impl Engine {
             of_block.pop();
         }
         Ok(of_block.pop())
+    }
+
+    /// Finds the last allocation and the last free of the heap block that begins at the address
+    /// `block`, before the failing run arrives at the point `to`.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn lifetime(&mut self, block: u64, to: Point) -> Result<Lifetime, EngineError> {
+        let mut life = Lifetime::default();
+        let Some((mut run, frees)) = self.before_free()? else {
+            return Ok(life);
+        };
+        let address = |name: &&str| self.runtime_symbol(&run.process, name);
+        let allocators: Vec<u64> = ALLOCATORS.iter().filter_map(address).collect();
+        for at in frees.all.iter().chain(&allocators).chain([&to.pc]) {
+            run.process.set_breakpoint(*at)?;
+        }
+        // Where the calls of allocating functions return to, with their stack pointers then.
+        let mut pending: Vec<(u64, u64)> = Vec::new();
+        let mut left = to.nth;
+        for _ in 0..MOST_CALLS {
+            self.check_time()?;
+            let Next::Breakpoint(registers) = self.resume(&mut run.process, Pace::Free)? else {
+                return Ok(Lifetime::default());
+            };
+            let at = registers.rip;
+            if frees.is_free(&registers) && frees.all.contains(&at) && registers.rdi == block {
+                let frames = self.frames(&mut run.process)?;
+                life.freed = self.own_calls(&frames);
+                life.allocated.clear();
+            }
+            // Calls that a `longjmp` has left never return.
+            pending.retain(|it| it.1 >= registers.rsp);
+            if pending.pop_if(|it| *it == (at, registers.rsp)).is_some() && registers.rax == block {
+                let frames = self.frames(&mut run.process)?;
+                life.allocated = self.own_calls(&frames);
+            }
+            if allocators.contains(&at)
+                && let Some(back) = run.process.word(registers.rsp)
+            {
+                run.process.set_breakpoint(back)?;
+                pending.push((back, registers.rsp + 8));
+            }
+            left -= u64::from(at == to.pc);
+            if left == 0 {
+                return Ok(life);
+            }
+            run.process.step_over(at)?;
+        }
+        Ok(Lifetime::default())
     }
 
     /// Searches the first use of the block that the failing run frees by its `nth` call of `free`

@@ -25,7 +25,8 @@ const CALLERS: usize = 4;
 /// one past the end of a heap block.
 const FARTHEST: u64 = 16 << 20;
 /// Names of the C library's functions that allocate memory.
-const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
+pub(super) const ALLOCATORS: [&str; 5] =
+    ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
 
 /// DWARF number of the register with the first argument of a function.
 const RDI: usize = 5;

@@ -95,6 +95,7 @@ impl Engine {
                 pc,
                 by: By::Program,
                 side: Side::Failing,
+                in_both: false,
                 calls: Vec::new(),
                 offset: None,
             }));
@@ -113,6 +114,7 @@ impl Engine {
             pc,
             by: By::Program,
             side: Side::Failing,
+            in_both: false,
             calls: Vec::new(),
             offset: None,
         }))

@@ -33,6 +33,10 @@ pub struct Writer {
     /// The run that makes the write. If only the passing run makes it, the failing run fails
     /// because it keeps the value from before.
     pub side: Side,
+    /// Whether the passing run has made the same write as well: the same statement wrote the variable
+    /// last in both runs, which have written it equally often or are in different rounds of a loop.
+    /// False also where this was not looked for.
+    pub in_both: bool,
     /// Addresses of the write and of the calls in the program's own code that led to it, innermost
     /// first; empty where the write itself was not seen.
     pub calls: Vec<u64>,
@@ -62,6 +66,8 @@ pub(super) struct LastWrites {
     changed: Option<Writer>,
     /// The last write, whether or not it changed the value.
     pub any: Option<LastWrite>,
+    /// Number of all writes to the variable.
+    times: u64,
 }
 
 /// One write to the memory that the engine watches.
@@ -145,6 +151,30 @@ impl Engine {
         Ok(last.changed.or(last.any.map(|it| it.writer)))
     }
 
+    /// Returns the last write of the failing run to a variable before the point `to`, if the last
+    /// write of the passing run is by the same statement, and whether both runs have written the
+    /// variable equally often before this point; `None` if the last statements differ. `to` and `watched` (where the variable is) are of the passing run and of the
+    /// failing run.
+    ///
+    /// # Errors
+    /// When a run cannot be made, or does not reach its point.
+    pub fn written_in_both(
+        &mut self,
+        to: [Point; 2],
+        watched: [Watched; 2],
+    ) -> Result<Option<(Writer, bool)>, EngineError> {
+        let passing = self.last_writes(Side::Passing, None, to[0], watched[0])?;
+        let failing = self.last_writes(Side::Failing, None, to[1], watched[1])?;
+        let statement = |it: &LastWrites| self.statement_at(it.any.as_ref()?.writer.pc);
+        let is_as_often = passing.times == failing.times;
+        let is_same = statement(&failing).is_some() && statement(&passing) == statement(&failing);
+        let both = failing.any.filter(|_| is_same).map(|it| Writer {
+            in_both: true,
+            ..it.writer
+        });
+        Ok(both.map(|it| (it, is_as_often)))
+    }
+
     /// Finds the last writes to the memory `watched`, as [`writer`](Engine::writer) does: the last
     /// one that changed the value, and the last one of all.
     pub(super) fn last_writes(
@@ -166,8 +196,7 @@ impl Engine {
         let mut value = run.process.bytes(address, length as usize);
         run.process.set_breakpoint(to.pc)?;
         run.process.step_over_here()?;
-        let mut last = LastWrites::default();
-        let mut nth = 0;
+        let (mut last, mut nth) = (LastWrites::default(), 0);
         for _ in 0..MOST_WRITES {
             self.check_time()?;
             let next = self.resume(&mut run.process, Pace::SystemCalls)?;
@@ -197,6 +226,7 @@ impl Engine {
                     last.changed.clone_from(&writer);
                 }
                 last.any = writer.map(|writer| LastWrite { writer, nth });
+                last.times += 1;
             }
             value = now;
             if is_over {
@@ -320,6 +350,7 @@ impl Engine {
             pc,
             by,
             side,
+            in_both: false,
             calls,
             offset,
         }))

@@ -80,6 +80,44 @@ fn what_is_not_confirmed_is_named_where_nothing_else_is() {
 }
 
 #[test]
+fn a_statement_is_called_as_sure_as_the_chain_calls_its_link() {
+    let told = |it: &Explanation, line: u64| {
+        let found = suspects(it).into_iter();
+        let mut found = found.filter(|it| it.place[0].line == Some(line));
+        found.next().map(|it| (it.why, it.tested)).unwrap()
+    };
+    let mut made = value(50, vec![value(40, Vec::new())]);
+    made.copies = true;
+    let mut it = Explanation {
+        chain: vec![
+            link(5, Confidence::Confirmed),
+            link(40, Confidence::NotConfirmed),
+            link(50, Confidence::Confirmed),
+        ],
+        ..Explanation::default()
+    };
+    it.chain[2].made_of = Some(made);
+    for confidence in [
+        Confidence::NotConfirmed,
+        Confidence::OneWayOnly,
+        Confidence::Confirmed,
+    ] {
+        it.chain[1].confidence = confidence;
+        let (why, tested) = told(&it, 40);
+        assert!(why.ends_with(&format!("({})", confidence.word())), "{why}");
+        assert_eq!(tested, confidence == Confidence::Confirmed);
+    }
+    // Its value was copied to a confirmed variable, and no link has it.
+    it.chain.remove(1);
+    assert_eq!(told(&it, 40), (COPIED.to_owned(), false));
+    // A confirmed write is missing, and this is executed in its place.
+    it.chain[1] = link(50, Confidence::Confirmed);
+    it.chain[1].writer = Some(WriterRecord::Missed(own(50)));
+    it.chain[1].instead = vec![own(60)];
+    assert_eq!(told(&it, 60), (IN_PLACE.to_owned(), true));
+}
+
+#[test]
 fn numbers_out_of_range_come_first() {
     let mut odd = value(20, Vec::new());
     odd.out_of_range = true;

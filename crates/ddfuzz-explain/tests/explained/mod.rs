@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ddfuzz_exec::{Program, Target};
 use ddfuzz_explain::chain::Confidence;
-use ddfuzz_explain::report::{LinkRecord, WriterRecord};
+use ddfuzz_explain::report::{FrameRecord, LinkRecord, WriterRecord};
 use ddfuzz_explain::{Explanation, Request, explain};
 
 #[path = "../../../../tests/compiled/mod.rs"]
@@ -63,13 +63,29 @@ pub fn request(target: Target, failing: &[u8], passing: Option<&[u8]>) -> Reques
 }
 
 /// Explains an input of a program on stdin. The statement that fails is never among the conditions
-/// whose other decision averts the failure.
+/// whose other decision averts the failure. A statement at which to look first is called confirmed
+/// only where the chain calls a link of it confirmed.
 pub fn explained(program: &Path, failing: &[u8], passing: Option<&[u8]>) -> Explanation {
     let it = explain(&request(target(program, &[]), failing, passing)).unwrap();
     let failing = (&it.crash.file, it.crash.line);
     for condition in &it.critical {
         let place = &condition.place[0];
         assert_ne!((&place.file, place.line), failing, "{place:?}");
+    }
+    for suspect in it
+        .look_first
+        .iter()
+        .filter(|it| it.why.contains("(confirmed)"))
+    {
+        let place = &suspect.place[0];
+        let is_its = |by: &FrameRecord| (&by.file, by.line) == (&place.file, place.line);
+        let sure = (it.chain.iter()).filter(|it| it.confidence == Confidence::Confirmed);
+        let mut writers = sure.flat_map(|link| match &link.writer {
+            Some(WriterRecord::Statement(by)) => vec![by],
+            Some(WriterRecord::Missed(by)) => std::iter::once(by).chain(&link.instead).collect(),
+            _ => Vec::new(),
+        });
+        assert!(writers.any(is_its), "{suspect:?}");
     }
     it
 }
