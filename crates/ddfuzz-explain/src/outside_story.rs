@@ -25,7 +25,7 @@ fn overrun(it: &Explanation) -> Option<String> {
     let next: Vec<String> = next.map(plain_place).collect();
     let with = match next.is_empty() {
         true => String::new(),
-        false => format!(" and what {} writes on from there", next.join(", ")),
+        false => format!(" and what {} writes behind it", next.join(", ")),
     };
     Some(format!(
         "{what}. With this{with} undone, the run does not fail{so}."

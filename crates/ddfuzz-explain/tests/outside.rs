@@ -149,7 +149,7 @@ fn a_write_over_a_return_address_is_told_with_what_writes_on_from_there() {
         assert!(found.is_averted && found.next.len() == 1, "{text}");
         let why = "writes past the end of out, over the return address of put";
         assert_eq!(first(&it), ("copied", why), "{text}");
-        assert!(text.contains("writes on from there undone"), "{text}");
+        assert!(text.contains("writes behind it undone"), "{text}");
     }
 }
 
