@@ -44,15 +44,8 @@ const MOST: usize = NAMED + CONDITIONS;
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (frees, uses) = functions_of_freed(it);
-    let is_near = |it: &&MutantRecord| {
-        let function = Some(&it.place.function);
-        frees.is_none() || function == frees.as_ref() || function == uses.as_ref()
-    };
-    let (near, far): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
-        it.mutants.iter().partition(is_near);
-    let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
-        near.into_iter().partition(|it| it.place.function == MAIN);
-    let mut near = first.into_iter().chain(last);
+    let (near, far) = mutants_by_place(it, (&frees, &uses));
+    let mut near = near.into_iter();
     let mut mutants = near.by_ref().take(TELLING).peekable();
     let is_told = mutants.peek().is_some();
     let mut rest = found.into_iter();
@@ -94,11 +87,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
             all.found.push(suspect);
         }
     }
-    let guard = it.critical.iter().find(|it| !it.reaches && it.is_like);
-    let guard = guard.filter(|it| it.place.first().is_some_and(|it| it.function != MAIN));
-    if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
-        all.add_tested(&guard.place, &why_critical(guard, GUARD));
-    }
+    add_guard(&mut all, &it.critical);
     let telling = it.telling.as_ref();
     if let Some(telling) = telling.filter(|it| it.place.function != MAIN) {
         add_telling(&mut all, telling);
@@ -110,6 +99,33 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         }
     }
     all.found
+}
+
+/// Adds to the suspects `all` the first of the conditions `critical` that is not in `main`, after
+/// which the run reaches the failing statement less often and its output begins alike, unless there
+/// are [`MOST`] suspects already.
+fn add_guard(all: &mut Suspects, critical: &[CriticalRecord]) {
+    let guard = critical.iter().find(|it| !it.reaches && it.is_like);
+    let guard = guard.filter(|it| it.place.first().is_some_and(|it| it.function != MAIN));
+    if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
+        all.add_tested(&guard.place, &why_critical(guard, GUARD));
+    }
+}
+
+/// Returns the mutants of `it` in two parts: first those in the function `frees`, which frees a block
+/// too early, or in the function `uses`, which uses it later, or all if no such function is known;
+/// of these, mutants of `main` come last. The second part has the others.
+fn mutants_by_place<'a>(
+    it: &'a Explanation,
+    (frees, uses): (&Option<String>, &Option<String>),
+) -> (Vec<&'a MutantRecord>, Vec<&'a MutantRecord>) {
+    let is_near = |it: &&MutantRecord| {
+        let is_it = |of: &Option<String>| of.as_ref() == Some(&it.place.function);
+        frees.is_none() || is_it(frees) || is_it(uses)
+    };
+    let (mut near, far): (Vec<_>, Vec<_>) = it.mutants.iter().partition(is_near);
+    near.sort_by_key(|it| it.place.function == MAIN);
+    (near, far)
 }
 
 /// Returns the functions of the program that free (or move) a block too early and that use it later;
@@ -236,19 +252,6 @@ mod tests {
         assert_eq!(found, [11, 10, 12, 13].map(Some));
         let expected = [(11, true), (1, false), (10, true), (12, true), (20, false)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
-        // Only mutants near a block that is freed too early say something of it.
-        let other = |line| FrameRecord {
-            function: "frees".to_owned(),
-            ..own(line)
-        };
-        it.freed_together = 1;
-        it.freed_early = vec![other(1)];
-        it.critical[0].place = vec![other(50)];
-        it.mutants[2].place.function = "frees".to_owned();
-        let expected = [(12, true), (1, false), (50, true), (20, false), (3, false)];
-        assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
-        it.freed_together = 0;
-        it.critical[0].place = vec![own(50)];
         it.mutants.clear();
         let expected = [(1, false), (50, true), (20, false), (3, false)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
@@ -265,5 +268,42 @@ mod tests {
         it.critical.push(guard);
         let expected = [(1, false), (20, true), (3, false), (60, true)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+    }
+
+    #[test]
+    fn where_a_block_is_freed_too_early_only_what_is_near_it_is_named_early() {
+        let frees = |line| FrameRecord {
+            function: "frees".to_owned(),
+            ..own(line)
+        };
+        let condition = |place| CriticalRecord {
+            place: vec![place],
+            execution: 1,
+            reaches: true,
+            is_like: false,
+            decided: 0,
+            values: Vec::new(),
+        };
+        let mut it = Explanation {
+            mutants: [11, 10, 12].map(|line| mutant(line, 3)).to_vec(),
+            critical: vec![condition(own(60)), condition(frees(50))],
+            freed_together: 1,
+            freed_early: vec![frees(1)],
+            ..Explanation::default()
+        };
+        it.mutants[2].place.function = "frees".to_owned();
+        let tested = SuspectRecord {
+            place: vec![frees(1)],
+            why: "frees what is used later".to_owned(),
+            tested: true,
+        };
+        let lines = |it: &Explanation| -> Vec<_> {
+            let found = with_averting(vec![tested.clone()], it).into_iter();
+            found.map(|it| it.place[0].line).collect()
+        };
+        assert_eq!(lines(&it), [1, 50, 12, 11, 10].map(Some));
+        // Unless a run has shown that, each mutant says as much.
+        it.freed_together = 0;
+        assert_eq!(lines(&it), [1, 11, 10, 12].map(Some));
     }
 }

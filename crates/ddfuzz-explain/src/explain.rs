@@ -505,7 +505,6 @@ impl<'a> Explaining<'a> {
         failing: &Trace,
     ) -> Result<(Trace, Vec<u8>), Early> {
         let request = self.request;
-        let part = self.time.part(6);
         let ending = &failing.ending;
         if let Some(passing) = &request.passing {
             engine.set_input(Side::Passing, passing.clone());
@@ -521,8 +520,22 @@ impl<'a> Explaining<'a> {
                 (trace, passing.clone()),
             )?);
         }
+        let (found, input) = self.found_passing(engine, criterion, failing)?;
+        engine.set_input(Side::Passing, input.clone());
+        Ok((found, input))
+    }
+
+    /// Searches for the passing input whose run shows most of the failing run `failing`, and returns
+    /// its trace and the input. Fails if no input passes by `criterion`.
+    fn found_passing(
+        &self,
+        engine: &mut Engine,
+        criterion: &Criterion,
+        failing: &Trace,
+    ) -> Result<(Trace, Vec<u8>), Early> {
+        let (request, part) = (self.request, self.time.part(6));
         let places = engine.failing_statements(&failing.points);
-        let mut best: Option<((bool, bool, usize), Trace, Vec<u8>)> = None;
+        let mut best: Option<(_, Trace, Vec<u8>)> = None;
         let inputs = candidates(
             engine,
             criterion,
@@ -559,7 +572,6 @@ impl<'a> Explaining<'a> {
                  PASSING -- PROGRAM",
             )
         })?;
-        engine.set_input(Side::Passing, input.clone());
         Ok((found, input))
     }
 

@@ -44,6 +44,8 @@ const OF_SIZE: &str = "wrote what the size of the overrun block was made of";
 const EXTENT: &str = "wrote what decides how much is written behind the overrun block";
 /// Text about the statement that wrote the value with which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
+/// Text about a statement that copied the value with which the run fails from other memory.
+const COPIES: &str = "copied the value by which it fails";
 /// Text about a statement that wrote the pointer or index with which the failing value was read.
 const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
 /// Text about a statement that wrote a value from which the failing value was computed.
@@ -404,7 +406,15 @@ impl Suspects {
         }
         // Where nothing has set the value, no statement wrote it.
         if let Some(value) = it.origin.as_ref().filter(|it| !it.unset) {
-            self.add_likely(&value.written, of_value(value));
+            let made = value.earlier.iter().filter(|_| value.copies);
+            let made = made.filter(|it| !it.unset && !it.freed);
+            match made.into_iter().find(|it| !it.copies && !it.selects) {
+                Some(made) => {
+                    self.add_likely(&made.written, of_value(value));
+                    self.add_likely(&value.written, COPIES);
+                }
+                None => self.add_likely(&value.written, of_value(value)),
+            }
         }
         if !is_last {
             self.add_last_link(&mut links, &it.chain);

@@ -19,7 +19,7 @@ use gimli::{
     AttributeValue, DebuggingInformationEntry, Dwarf, EndianArcSlice, LittleEndian, Unit,
     UnitOffset,
 };
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectSection};
 
 use ddfuzz_triage::separate_debug_file;
 
@@ -30,7 +30,7 @@ use declared::definitions;
 pub use inlined::{Inlined, Place, is_library_file};
 pub use lines::{Line, Lines};
 use read_types::TypeReader;
-use symbols::{code_symbols, tls_size};
+use symbols::{code_symbols, symbols, tls_size};
 
 /// The type with which the DWARF reader reads bytes of the program's file.
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
@@ -684,13 +684,6 @@ impl Reading<'_> {
         by_address.sort_by_key(|(range, _)| range.start);
         self.lines.finish();
         line_zero::inherit(&mut self.lines, file, by_address.iter().map(|it| &it.0));
-        let mut symbols = HashMap::new();
-        for symbol in described.symbols().chain(file.dynamic_symbols()) {
-            if let (Ok(name), true) = (symbol.name(), symbol.address() != 0) {
-                let name = name.split('@').next().unwrap_or(name);
-                symbols.entry(name.to_owned()).or_insert(symbol.address());
-            }
-        }
         Ok(DebugInfo {
             code_symbols: code_symbols(described),
             vtables: self.classes.vtables(described, &self.types.types),
@@ -700,7 +693,7 @@ impl Reading<'_> {
             declared: self.declared,
             prototypes: self.prototypes,
             lines: self.lines,
-            symbols,
+            symbols: symbols(described.symbols().chain(file.dynamic_symbols())),
             tls_size: tls_size(file),
             producers: self.producers,
             sources: self.sources,

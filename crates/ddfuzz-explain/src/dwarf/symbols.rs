@@ -1,5 +1,6 @@
 //! Functions and thread-local memory of a program's file, as its symbol table and headers say.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use object::{Object, ObjectSymbol};
@@ -18,6 +19,21 @@ pub(super) fn code_symbols(file: &object::File<'_>) -> Vec<(Range<u64>, String)>
         })
         .collect();
     found.sort_by_key(|(range, _)| range.start);
+    found
+}
+
+/// Returns the addresses of the symbols `all` by their names without versions; of several with one
+/// name, the first.
+pub(super) fn symbols<'data>(
+    all: impl Iterator<Item = object::Symbol<'data, 'data>>,
+) -> HashMap<String, u64> {
+    let mut found = HashMap::new();
+    for symbol in all {
+        if let (Ok(name), true) = (symbol.name(), symbol.address() != 0) {
+            let name = name.split('@').next().unwrap_or(name);
+            found.entry(name.to_owned()).or_insert(symbol.address());
+        }
+    }
     found
 }
 

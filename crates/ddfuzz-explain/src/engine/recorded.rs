@@ -296,6 +296,15 @@ fn returned_nowhere(run: &mut Run, recorded: &Recorded, pc: u64) -> bool {
     returns && run.process.bytes(pc, 1).is_empty()
 }
 
+/// Returns the record of the instruction that the stopped run executes next, with the run's
+/// registers and, if the instruction adds to a number in memory, this number.
+fn executed_next(run: &mut Run, instruction: Instruction, registers: [u64; REGISTERS]) -> Executed {
+    let mut executed = Executed::again(instruction, registers);
+    let summed = executed.summed();
+    executed.before = summed.and_then(|(at, size)| number(&run.process.bytes(at, size as usize)));
+    executed
+}
+
 /// Returns the little-endian number in `bytes`; `None` for more than eight bytes.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut all = [0; 8];
@@ -446,10 +455,9 @@ impl Engine {
             } else if rest.peek().is_none() && recorded.executed.len() - own > BEYOND {
                 return Ok(recorded);
             }
-            let mut executed = Executed::again(code.instruction, registers);
-            executed.before = (executed.summed())
-                .and_then(|(at, size)| number(&run.process.bytes(at, size as usize)));
-            recorded.executed.push(executed);
+            recorded
+                .executed
+                .push(executed_next(&mut run, code.instruction, registers));
             let next = match self.step_once(&mut run, &mut recorded) {
                 Err(EngineError::Unsupported(_)) if self.whole.exits && rest.peek().is_none() => {
                     return Ok(recorded);
@@ -671,7 +679,7 @@ mod tests {
         let (pc, nth, stack) = (1, 1, 0);
         let of = |executed, points, all, used: f64| {
             let recorded = Recorded {
-                executed: vec![code.clone(); executed],
+                executed: vec![code; executed],
                 points: vec![(0, Point { pc, nth, stack }); points],
                 ..Recorded::default()
             };

@@ -357,6 +357,13 @@ fn copies_are_followed_to_what_was_copied() {
     it.origin = Some(value(20, Vec::new()));
     assert_eq!(lines(&it), [Some(20), Some(30), Some(5)]);
     it.origin = None;
+    // Where the failing value was copied, the statement that made it comes first.
+    let mut failing = value(40, vec![value(50, Vec::new())]);
+    failing.copies = true;
+    let mut of_copy = it.clone();
+    of_copy.origin = Some(failing);
+    assert_eq!(lines(&of_copy), [Some(50), Some(40), Some(20)]);
+    assert_eq!(suspects(&of_copy)[1].why, COPIES);
     // What was copied is what was read.
     it.chain.insert(0, link(20, Confidence::Confirmed));
     assert_eq!(lines(&it), [Some(30), Some(5), Some(20)]);
