@@ -115,6 +115,10 @@ pub fn end_at_first(stop: &Arc<AtomicBool>, output: &Output) -> Result<(), Failu
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(SIGNAL_INTERVAL);
         }
+        // A progress line may stand where the message begins.
+        if std::io::stderr().is_terminal() {
+            eprint!("\r\u{1b}[K");
+        }
         output.failure(&Failure::interrupted());
         std::process::exit(Exit::Interrupted as i32);
     };

@@ -101,9 +101,10 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     all.found
 }
 
-/// Adds to the suspects `all` the first of the conditions `critical` that is not in `main`, after
-/// which the run reaches the failing statement less often and its output begins alike, unless there
-/// are [`MOST`] suspects already.
+/// Adds to the suspects `all` the first of the conditions `critical` with which, decided the other
+/// way, the run reaches the failing statement less often than the failing run does, while its output
+/// begins as that of the failing run. Adds none of `main`, and nothing if there are [`MOST`] suspects
+/// already.
 fn add_guard(all: &mut Suspects, critical: &[CriticalRecord]) {
     let guard = critical.iter().find(|it| !it.reaches && it.is_like);
     let guard = guard.filter(|it| it.place.first().is_some_and(|it| it.function != MAIN));

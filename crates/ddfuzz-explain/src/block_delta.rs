@@ -49,10 +49,11 @@ impl PointerIn<'_> {
     }
 }
 
-/// Returns what the pointer to the block `object` leads to in the passing and in the failing state;
-/// only the failing state has the block if `is_created`, else only the passing one. `pointers` are
-/// this pointer in the passing and in the failing state. Blocks have no names, and no places in
-/// them are told, unless `is_named` is true.
+/// Returns as texts to what a pointer leads in the passing and in the failing state. In one of them,
+/// the failing one if `is_created` and else the passing one, it leads to the heap block `object`,
+/// which the other state does not have. `pointers` are the pointer in the passing and in the failing
+/// state. Unless `is_named` is true, the texts neither name blocks nor tell to which place in a block
+/// a pointer leads.
 fn contents(
     types: &Types,
     object: &Object,

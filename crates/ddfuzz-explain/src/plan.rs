@@ -57,7 +57,8 @@ pub enum ByHand {
     NewBlock,
     /// The test writes to the stack, or an address on it: stacks of other processes are elsewhere.
     OnStack,
-    /// The test writes registers, single bits, or more than [`MOST_BY_HAND`] bytes.
+    /// It is not known how: the test writes registers, single bits, or more than [`MOST_BY_HAND`]
+    /// bytes.
     #[default]
     Unknown,
 }

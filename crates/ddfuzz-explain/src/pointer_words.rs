@@ -129,7 +129,7 @@ pub(crate) fn in_block(types: &Types, object: &Object, offset: u64) -> String {
     }
 }
 
-/// Where vectors of Rust have the pointer to their elements, beside their length.
+/// Path of fields from a `Vec` of Rust to the pointer to its elements.
 const RUST_ELEMENTS: &str = ".buf.inner.ptr.pointer.pointer";
 
 /// Returns how many elements a vector has, as a `std::vector` of libstdc++ or a `Vec` of Rust holds

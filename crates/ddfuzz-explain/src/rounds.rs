@@ -13,11 +13,11 @@ const DEEPEST: usize = 64;
 /// A loop around a shared point, and the rounds in which both runs are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rounds {
-    /// The statements of the loop that a run has executed.
+    /// Addresses of those statements of the loop that one of the two runs has executed.
     pub statements: Vec<u64>,
-    /// Number of the round in which the passing run is at the point, from 1.
+    /// Number, from 1, of the round of the loop in which the passing run is at the shared point.
     pub passing: u64,
-    /// Number of the round in which the failing run is at the point, from 1.
+    /// Number, from 1, of the round of the loop in which the failing run is at the shared point.
     pub failing: u64,
 }
 

@@ -286,7 +286,8 @@ const INNER: [&str; 6] = [
     "._M_dataplus._M_p",
 ];
 
-/// Fields of texts with the texts' lengths, and the methods that return these.
+/// Ends of names of fields in which string types keep their length, each with the call that returns
+/// the length.
 const LENGTHS: [(&str, &str); 2] = [("._M_string_length", ".size()"), (".vec.len", ".len()")];
 
 /// Returns the name of a variable without the fields of standard containers and smart pointers.

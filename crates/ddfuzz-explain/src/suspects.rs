@@ -22,7 +22,9 @@ pub(crate) const MAIN: &str = "main";
 const WORKING: usize = 3;
 /// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
-/// Text about the statement that wrote a variable of the chain that is confirmed one way only.
+/// Text about the statement that wrote a variable of the chain of which one of two experiments has
+/// shown that it is a cause: the passing run fails with its failing value, but the failing run does
+/// not pass with its passing value.
 const ONE_WAY: &str = "made what makes the passing run fail (one way only)";
 /// Text about the statement that wrote a variable of the chain that is not confirmed.
 const NOT_CONFIRMED: &str = "wrote what differs between the runs (not confirmed)";
@@ -44,7 +46,7 @@ const OF_SIZE: &str = "wrote what the size of the overrun block was made of";
 const EXTENT: &str = "wrote what decides how much is written behind the overrun block";
 /// Text about the statement that wrote the value with which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
-/// Text about a statement that copied the value with which the run fails from other memory.
+/// Text about a statement that copied, from other memory, the value with which the run fails.
 const COPIES: &str = "copied the value by which it fails";
 /// Text about a statement that wrote the pointer or index with which the failing value was read.
 const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
@@ -526,7 +528,8 @@ fn of_value(value: &OriginRecord) -> &'static str {
 }
 
 /// Returns what reports say of the statement `calls` (innermost first) as a writer of variables of
-/// `chain`: with the word that the chain itself has for the surest of the links with this writer.
+/// `chain`, with the word for how sure it is (such as `confirmed`) that the chain has for its link
+/// with this writer, the surest one if there are several.
 fn of_writer(calls: &[FrameRecord], chain: &[LinkRecord]) -> &'static str {
     let Some(place) = own_place(calls) else {
         return COPIED;

@@ -29,12 +29,15 @@ type Since = (Point, u64);
 
 impl Runs {
     /// Finds what wrote the failing value of the variable that the chain's `link` names; `delta` is
-    /// the difference in the variable. Searches the failing run from the previous link's last point
-    /// to this link's point. If it finds no write, takes the statement by which only the passing
-    /// run wrote the variable between these points, or else the last write since the failing run
-    /// began; the latter also if the passing run has made as many writes until then, or is in another
-    /// round of a loop, and its last write is by the same statement. `None` if there is no write, or if the program does something that ddfuzz cannot
-    /// follow.
+    /// the difference in the variable. Takes the first of these that there is:
+    ///
+    /// - the failing run's last write between the previous link's last point and this link's point,
+    /// - the last write since the failing run began, if the last write of the passing run is by the
+    ///   same statement, and it has made as many writes, or is in another round of a loop,
+    /// - the statement by which only the passing run wrote the variable between these points,
+    /// - the last write since the failing run began.
+    ///
+    /// `None` if there is no write, or if the program does something that ddfuzz cannot follow.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -17,7 +17,7 @@ use super::behaviour::advice_on_end;
 use super::export::group::{self, ChosenGroup};
 use super::results::read_input;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, signals, values};
+use super::{Exit, Failure, Output, signals, ui, values};
 use crate::delta::Outcome;
 use crate::exec::Target;
 use crate::explain::{
@@ -26,6 +26,8 @@ use crate::explain::{
 };
 use crate::files::FileError;
 use crate::minimize::log::{Line, Log};
+use crate::report::size;
+use crate::report::text::printable;
 use crate::store::Reader;
 use files::Files;
 
@@ -136,6 +138,17 @@ pub fn run(args: ExplainArgs, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
+/// Explains the failure that `request` describes. Meanwhile a terminal shows for how long, and that
+/// it is the failure of `what`.
+fn explained(request: &Request, what: &str, output: &Output) -> Result<Explanation, ExplainError> {
+    let bar = ui::bar(output);
+    let budget = size::duration(request.budget);
+    bar.set_message(format!("explaining {what} (at most {budget} of CPU time)"));
+    let explanation = explain::explain(request);
+    bar.finish_and_clear();
+    explanation
+}
+
 impl ExplainArgs {
     fn explain_input(&self, failing: &Path, output: &Output) -> Result<Exit, Failure> {
         let bytes = read_input(failing)?;
@@ -166,7 +179,8 @@ impl ExplainArgs {
         let files = folder
             .map(|folder| Files::choose(folder, self.force))
             .transpose()?;
-        let explanation = explain::explain(request).map_err(|error| {
+        let what = path.map_or_else(String::new, |path| printable(&path.display().to_string()));
+        let explanation = explained(request, &what, output).map_err(|error| {
             let advice = match error {
                 ExplainError::NotFailing(ended, _) => {
                     advice_on_end(&request.failing_target, path, ended)
@@ -245,7 +259,7 @@ impl ExplainArgs {
                 return Err(Failure::interrupted().hint(hint));
             }
             let folder = self.folder_of(one, chosen.len());
-            match folder.and_then(|folder| self.explain_group(&reader, one, &folder)) {
+            match folder.and_then(|folder| self.explain_group(&reader, one, &folder, output)) {
                 Ok(explanation) => groups.push(ExplainedGroup {
                     major: one.major(),
                     explanation,
@@ -302,6 +316,7 @@ impl ExplainArgs {
         reader: &Reader,
         chosen: &ChosenGroup,
         folder: &Path,
+        output: &Output,
     ) -> Result<Explanation, Failure> {
         let target = match chosen.target(reader) {
             Ok(recorded) => self.target.over(recorded)?,
@@ -313,7 +328,7 @@ impl ExplainArgs {
         let files = Files::choose(folder, self.force)?;
         let mut request = self.request(target, failing, None);
         request.others = passing_of_log(&entry.log());
-        let explanation = explain::explain(&request).map_err(failure)?;
+        let explanation = explained(&request, &chosen.major(), output).map_err(failure)?;
         files.write(&explanation, &request.passing_target)?;
         Ok(explanation)
     }

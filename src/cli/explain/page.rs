@@ -443,8 +443,8 @@ pub struct ByGdb {
 }
 
 impl ByGdb {
-    /// Makes the commands for a program that gets its input from the file `input`; `None` if the
-    /// input is not to be given in a file.
+    /// Makes the commands that start a target in gdb. `input` is the file with its input; `None` if
+    /// the runs differ in their arguments, so that no file has what makes the difference.
     pub fn new(target: &Target, input: Option<&Path>) -> ByGdb {
         let quote = |bytes: &[u8]| String::from_utf8_lossy(&quoted(bytes)).into_owned();
         let program = match &target.program {

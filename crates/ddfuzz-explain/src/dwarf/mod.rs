@@ -650,8 +650,9 @@ impl Reading<'_> {
         Ok((origin.offset() != entry.offset()).then_some((unit, origin)))
     }
 
-    /// Returns what was read, with what the program's file `file` and the file with its debug
-    /// information, `described`, say besides: they may be the same.
+    /// Returns what was read, completed by symbols, vtables and the size of the thread-local memory.
+    /// These come from the program's file `file` and from `described`, the file with its debug
+    /// information, which may be the same file.
     fn finish(
         mut self,
         file: &object::File<'_>,

@@ -100,9 +100,9 @@ impl Engine {
         }
     }
 
-    /// Returns the number with which the condition that the instruction at the address `pc` in the
-    /// process uses compares a value, and the size of both in bytes; `None` if it compares two
-    /// values, or if the comparison is not found.
+    /// Returns the constant with which a value is compared for the condition of the instruction at the
+    /// address `pc` in the process, and the size of both in bytes; `None` if two values are compared,
+    /// or if the comparison is not found.
     fn number_compared(&self, pc: u64) -> Option<(i64, usize)> {
         let function = self.info.function(pc.wrapping_sub(self.bias))?;
         let mut ranges = function.ranges.iter();

@@ -12,7 +12,8 @@ pub(super) struct Relation<'a> {
 }
 
 impl<'a> Relation<'a> {
-    /// Returns the operator with which the operands stay in order if they change sides.
+    /// Returns the operator with which the comparison means the same when its operands are exchanged:
+    /// `>` for `<`.
     pub fn turned(&self) -> &'static str {
         match self.operator {
             "<" => ">",
@@ -33,7 +34,8 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Returns in words that the operator has the other answer for equal operands.
+    /// Returns in words that a comparison has another result than this one if both operands are equal,
+    /// and the same otherwise, such as `` `<=` in place of `<` ``.
     pub fn words(&self) -> String {
         let (was, is) = (self.operator, with_other_equality(self.operator));
         format!("with `{is}` in place of `{was}`")
