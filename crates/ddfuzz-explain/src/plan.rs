@@ -57,7 +57,7 @@ pub enum ByHand {
     NewBlock,
     /// The test writes to the stack, or an address on it: stacks of other processes are elsewhere.
     OnStack,
-    /// It is not known how: the test writes registers, single bits, or more than [`MOST_BY_HAND`]
+    /// It is not known how: the test writes registers, single bits, or more than 256
     /// bytes.
     #[default]
     Unknown,
