@@ -59,7 +59,13 @@ pub(crate) fn without_debug_info(info: &DebugInfo, target: &Target) -> (String, 
             (reason, hint)
         }
         None => {
-            let hint = "compile it with -g, and do not strip it";
+            let hint = match info.code_symbols.is_empty() {
+                true => {
+                    "compile it with -g, and do not strip it, or install its debug information \
+                     (Debian: the package with -dbgsym)"
+                }
+                false => "compile it with -g, and do not strip it",
+            };
             let reason = "the program has no debug information".to_owned();
             (reason, with_command(hint, target))
         }

@@ -159,11 +159,16 @@ fn a_run_that_hangs() {
 
 #[test]
 fn a_program_without_debug_information() {
-    let program = program("refused.c", &["-O0", "-fno-stack-protector"]);
-    let it = explained(&program, b"?x\n", Some(b"?y\n"));
+    let built = program("refused.c", &["-O0", "-fno-stack-protector"]);
+    let it = explained(&built, b"?x\n", Some(b"?y\n"));
     let (reason, hint) = refusal(&it);
     assert_eq!(reason, "the program has no debug information");
     assert_eq!(hint, "compile it with -g, and do not strip it");
+    // A stripped program may be one of a distribution.
+    let stripped = program("refused.c", &["-O0", "-fno-stack-protector", "-s"]);
+    let without = explained(&stripped, b"?x\n", Some(b"?y\n"));
+    let (_, hint) = refusal(&without);
+    assert!(hint.contains("install its debug information"), "{hint}");
     assert_eq!(it.input.difference.len(), 1);
     assert!(story::text(&it).contains("differ in 1 byte"));
 }
