@@ -146,12 +146,25 @@ fn calls_of(it: &MutantRecord) -> Vec<FrameRecord> {
     [std::slice::from_ref(&it.place), &it.calls].concat()
 }
 
+/// Text about a changed run whose end is not that of the failing run.
+const PASSES: &str = "the run does not fail";
+
+/// Returns [`PASSES`], with the status with which the run exits if it is not 0, as after an error
+/// message.
+fn passes(status: Option<i32>) -> String {
+    match status.filter(|it| *it != 0) {
+        Some(status) => format!("{PASSES} (it exits with {status})"),
+        None => PASSES.to_owned(),
+    }
+}
+
 /// Returns the text that a report shows for the condition `it`: `why`, with the values of variables
-/// (`when n is 30`) inserted after `decided otherwise`. They are the values that the variables of
-/// the condition had at the decision. Returns `why` unchanged if no values are known.
+/// (`when n is 30`) inserted after `decided otherwise`, and with the run's exit status if it is not
+/// 0. The values are those that the variables of the condition had at the decision, if known.
 fn why_critical(it: &CriticalRecord, why: &str) -> String {
+    let why = why.replacen(PASSES, &passes(it.status), 1);
     match it.values.is_empty() {
-        true => why.to_owned(),
+        true => why,
         false => {
             let when = format!("decided otherwise when {}", it.values.join(" and "));
             why.replacen("decided otherwise", &when, 1)
@@ -174,7 +187,7 @@ fn why_averting(it: &MutantRecord) -> String {
         all if all == *alike => format!("and with {alike} other inputs it is as before"),
         all => format!("and with {alike} of {all} other inputs it is as before"),
     };
-    format!("{change} the run does not fail, {others}")
+    format!("{change} {}, {others}", passes(it.status))
 }
 
 /// Adds `telling`, the statement that best tells failing runs from others, to the suspects `all`,
@@ -208,6 +221,7 @@ mod tests {
             calls: Vec::new(),
             change: "with another variable".to_owned(),
             is_like: true,
+            status: Some(0),
             passing: 3,
             alike,
             failing: 0,
@@ -227,6 +241,7 @@ mod tests {
             execution: 1,
             reaches: true,
             is_like: false,
+            status: Some(0),
             decided: 0,
             values: Vec::new(),
         };
@@ -260,6 +275,10 @@ mod tests {
         let why = "decided otherwise when n is 30 and left is 35, the run does not fail";
         assert_eq!(with_averting(Vec::new(), &it)[0].why, why);
         it.critical[0].values.clear();
+        it.critical[0].status = Some(2);
+        let why = "decided otherwise, the run does not fail (it exits with 2)";
+        assert_eq!(with_averting(Vec::new(), &it)[0].why, why);
+        it.critical[0].status = Some(0);
         // What a condition has tested is tested, whatever it is named for.
         it.critical[0].place = vec![own(20)];
         let expected = [(1, false), (20, true), (3, false)];
@@ -282,6 +301,7 @@ mod tests {
             execution: 1,
             reaches: true,
             is_like: false,
+            status: Some(0),
             decided: 0,
             values: Vec::new(),
         };

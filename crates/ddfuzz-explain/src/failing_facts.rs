@@ -374,6 +374,7 @@ fn add_critical(
         execution: it.decision.nth,
         reaches: it.reaches,
         is_like: it.is_like,
+        status: it.status,
         decided: it.decision.decided,
         values: it.values.clone(),
     };
@@ -422,6 +423,7 @@ pub fn add_mutants(
         calls: frame_records(engine, &it.mutant.calls()[1..]),
         change: change_of(engine, it),
         is_like: it.is_like,
+        status: it.status,
         passing: it.others,
         alike: it.alike,
         failing: it.failing,

@@ -526,6 +526,8 @@ pub struct CriticalRecord {
     /// Whether the output with the other decision begins with all that the failing run wrote before
     /// its failure.
     pub is_like: bool,
+    /// Status with which the run with the other decision exits.
+    pub status: Option<i32>,
     /// Number of executions of statements and conditions that depend on the decision.
     pub decided: usize,
     /// Values of integer variables at the moment of the decision, such as `n is 30`; for the first
@@ -550,6 +552,8 @@ pub struct MutantRecord {
     /// Whether the output of the mutant on the failing input begins with all that the failing run
     /// wrote before its failure.
     pub is_like: bool,
+    /// Status with which the mutant exits on the failing input.
+    pub status: Option<i32>,
     /// Number of other inputs on which the unchanged program does not fail and executes the
     /// statement.
     pub passing: usize,

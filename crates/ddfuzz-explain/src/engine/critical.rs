@@ -36,8 +36,8 @@ pub(crate) struct Critical {
     /// Whether the output of the run with the other decision begins with all that the failing run
     /// wrote before its failure.
     pub is_like: bool,
-    /// Whether the run with the other decision exits with status 0.
-    pub succeeds: bool,
+    /// Status with which the run with the other decision exits; `None` if a signal ends it.
+    pub status: Option<i32>,
     /// Address of the deciding statement, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
     /// Values of integer variables when the condition was decided, such as `n is 30`: of variables
@@ -72,6 +72,14 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
     ranked.into_iter().map(|it| it.1).collect()
 }
 
+/// Returns the status with which a run exits; `None` if it ends in another way.
+pub(super) fn exit_status(ended: Ended) -> Option<i32> {
+    match ended {
+        Ended::Exit(status) => Some(status),
+        _ => None,
+    }
+}
+
 impl Critical {
     /// Returns the key by which conditions are sorted, the most telling first, in the order that
     /// [`critical`](Engine::critical) describes. `is_main`: whether the condition is in `main`.
@@ -80,7 +88,7 @@ impl Critical {
             true => (false, self.decision.decided),
             false => (!self.is_like, usize::MAX - self.decision.time),
         };
-        (!self.reaches, is_main, !self.succeeds, next)
+        (!self.reaches, is_main, self.status != Some(0), next)
     }
 }
 
@@ -130,7 +138,7 @@ impl Engine {
                         decision: *decision,
                         reaches: run.arrivals >= decision.arrivals.max(1),
                         is_like: run.ending.output.starts_with(&begins),
-                        succeeds: run.ending.ended == Ended::Exit(0),
+                        status: exit_status(run.ending.ended),
                         calls: Vec::new(),
                         values: Vec::new(),
                     });
@@ -209,7 +217,7 @@ mod tests {
             },
             reaches,
             is_like,
-            succeeds: true,
+            status: Some(0),
             calls: Vec::new(),
             values: Vec::new(),
         };

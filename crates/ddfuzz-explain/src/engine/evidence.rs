@@ -4,8 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use ddfuzz_exec::Ended;
-
+use super::critical::exit_status;
 use super::mutants::Mutant;
 use super::mutated::MutantEnd;
 use super::spectrum::{ENOUGH, Executions};
@@ -27,8 +26,8 @@ pub(crate) struct Averting {
     /// How many eighths of the lines that the failing run wrote are also in the mutant's output on
     /// the failing input; and the same for those of these lines that the passing run wrote, too.
     pub(super) kept: [usize; 2],
-    /// Whether the mutant exits with status 0 on the failing input.
-    pub succeeds: bool,
+    /// Status with which the mutant exits on the failing input; `None` if a signal ends it.
+    pub status: Option<i32>,
     /// Whether the changed statement is the statement at which the failing run fails.
     pub(super) fails: bool,
     /// Whether the changed statement is in `main`.
@@ -58,7 +57,7 @@ impl Averting {
         Averting {
             is_like: end.output.starts_with(begins),
             kept: [begins, right].map(|lines| kept(lines, &end.output)),
-            succeeds: end.ended == Ended::Exit(0),
+            status: exit_status(end.ended),
             mutant,
             fails: false,
             is_main: false,
@@ -75,7 +74,7 @@ impl Averting {
     pub(super) fn with(&self, mutant: Mutant, end: &MutantEnd) -> Averting {
         Averting {
             mutant,
-            succeeds: end.ended == Ended::Exit(0),
+            status: exit_status(end.ended),
             ..self.clone()
         }
     }
@@ -117,7 +116,7 @@ impl Averting {
         // What a failed assertion decides itself says little.
         let penalties = [
             (self.fails, 1.0),
-            (!self.succeeds, 0.4),
+            (self.status != Some(0), 0.4),
             (self.is_main, 0.3),
         ];
         let penalties = penalties.iter().filter(|it| it.0).map(|it| it.1);
@@ -196,7 +195,7 @@ mod tests {
             mutant: Mutant { pc: 0, kind, patch },
             is_like: false,
             kept: [8, 8],
-            succeeds: true,
+            status: Some(0),
             fails: false,
             is_main: false,
             executed: None,

@@ -224,6 +224,7 @@ fn conditions_whose_other_decision_averts_the_failure_come_after_the_first_state
         execution: 1,
         reaches,
         is_like: false,
+        status: Some(0),
         decided: 0,
         values: Vec::new(),
     };
