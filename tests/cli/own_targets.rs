@@ -90,7 +90,15 @@ fn too_many_arguments_and_unreadable_files_are_wrong_usage() {
     settings(&desk);
     for args in [&["a", "b"][..], &["no-such-file"]] {
         let program = desk.file("settings");
-        let output = desk.command(program).args(args).output().unwrap();
+        // A process that another test starts meanwhile may hold the file that was just written.
+        let output = loop {
+            match desk.command(&program).args(args).output() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                output => break output.unwrap(),
+            }
+        };
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(!output.stderr.is_empty());
     }
