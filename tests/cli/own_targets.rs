@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::ddfuzz::Desk;
+use crate::ddfuzz::compiled::output;
 use crate::needs;
 
 const WAYS: [&str; 3] = ["command", "inject", "harness"];
@@ -90,15 +91,7 @@ fn too_many_arguments_and_unreadable_files_are_wrong_usage() {
     settings(&desk);
     for args in [&["a", "b"][..], &["no-such-file"]] {
         let program = desk.file("settings");
-        // A process that another test starts meanwhile may hold the file that was just written.
-        let output = loop {
-            match desk.command(&program).args(args).output() {
-                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                }
-                output => break output.unwrap(),
-            }
-        };
+        let output = output(desk.command(&program).args(args));
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(!output.stderr.is_empty());
     }

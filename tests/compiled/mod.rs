@@ -1,4 +1,5 @@
-//! Programs that are compiled when a test first wants them, once for all test processes.
+//! Programs that are compiled when a test first wants them, once for all test processes, and the
+//! output of a program or script that was just written.
 
 #![allow(
     dead_code,
@@ -7,7 +8,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// The program `name` in `folder`, made by `make` in a folder of its own, unless this or another
 /// test process has done so; `key` is all that it depends on. What was put in place is never
@@ -59,4 +60,18 @@ pub fn libfuzzer() -> Option<PathBuf> {
             .trim_end(),
     );
     path.is_file().then_some(path)
+}
+
+/// The output of a program that was just written. Until its own `execve`, a process that another
+/// test has forked meanwhile may hold the file open for writing: then the program is started again.
+#[track_caller]
+pub fn output(command: &mut Command) -> Output {
+    loop {
+        match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            output => return output.unwrap(),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::compiled::output;
 use crate::programs::PROGRAMS;
 
 /// Which scene this process plays; not set in the process that cargo started.
@@ -51,15 +52,7 @@ pub fn prepare(command: &mut Command, scene: &str, tests: &[&str], given: &Path)
 
 /// Plays it to its end, which must be a good one, with at least one test.
 pub fn play(command: &mut Command) {
-    // A process that another test starts meanwhile may hold the file that was just written.
-    let output = loop {
-        match command.output() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            output => break output.unwrap(),
-        }
-    };
+    let output = output(command);
     let (said, complained) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),

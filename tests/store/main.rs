@@ -3,6 +3,8 @@
 
 mod builds;
 mod campaign;
+#[path = "../compiled/mod.rs"]
+mod compiled;
 mod filing;
 mod foreign;
 mod killed;

@@ -11,6 +11,7 @@ use ddfuzz::files::atomic;
 use ddfuzz::store::{EntryId, Kind, Store, StoreError};
 use tempfile::TempDir;
 
+use crate::compiled::output;
 use crate::needs;
 use crate::sample::{by_run, campaign, crash};
 
@@ -64,19 +65,6 @@ pub fn sh(script: &str) -> Target {
 /// Runs a script that was just written.
 pub fn run(script: &Path) -> Output {
     output(Command::new(script).current_dir("/"))
-}
-
-/// Output of a program that was just written. Until its own `execve`, a process that another test
-/// has forked meanwhile may hold the file open for writing.
-pub fn output(command: &mut Command) -> Output {
-    loop {
-        match command.output() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                std::thread::yield_now();
-            }
-            output => return output.unwrap(),
-        }
-    }
 }
 
 #[test]

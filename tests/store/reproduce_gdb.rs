@@ -10,8 +10,9 @@ use ddfuzz::files::OsText;
 use ddfuzz::store::Kind;
 use tempfile::TempDir;
 
+use crate::compiled::output;
 use crate::needs;
-use crate::reproduce::{Fixture, filed_as, output, sh};
+use crate::reproduce::{Fixture, filed_as, sh};
 
 /// Crashes of its input, taken from stdin or from the file of its last argument.
 const SOURCE: &str = r#"

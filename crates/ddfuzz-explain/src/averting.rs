@@ -229,6 +229,18 @@ mod tests {
         }
     }
 
+    fn condition(place: FrameRecord) -> CriticalRecord {
+        CriticalRecord {
+            place: vec![place],
+            execution: 1,
+            reaches: true,
+            is_like: false,
+            status: Some(0),
+            decided: 0,
+            values: Vec::new(),
+        }
+    }
+
     #[test]
     fn mutants_that_change_nothing_else_are_named_in_place_of_conditions() {
         let suspect = |line| SuspectRecord {
@@ -236,18 +248,9 @@ mod tests {
             why: "wrote the value by which it fails".to_owned(),
             tested: false,
         };
-        let condition = CriticalRecord {
-            place: vec![own(50)],
-            execution: 1,
-            reaches: true,
-            is_like: false,
-            status: Some(0),
-            decided: 0,
-            values: Vec::new(),
-        };
         let mut it = Explanation {
             mutants: vec![mutant(10, 3), mutant(20, 3)],
-            critical: vec![condition],
+            critical: vec![condition(own(50))],
             ..Explanation::default()
         };
         let mut led = vec![suspect(1), suspect(3)];
@@ -295,15 +298,6 @@ mod tests {
         let frees = |line| FrameRecord {
             function: "frees".to_owned(),
             ..own(line)
-        };
-        let condition = |place| CriticalRecord {
-            place: vec![place],
-            execution: 1,
-            reaches: true,
-            is_like: false,
-            status: Some(0),
-            decided: 0,
-            values: Vec::new(),
         };
         let mut it = Explanation {
             mutants: [11, 10, 12].map(|line| mutant(line, 3)).to_vec(),

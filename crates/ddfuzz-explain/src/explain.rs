@@ -539,7 +539,7 @@ impl<'a> Explaining<'a> {
         let inputs = candidates(
             engine,
             criterion,
-            failing,
+            (&failing.ending, &places),
             &request.failing,
             &request.others,
             TRACED,

@@ -37,28 +37,27 @@ struct Candidate {
 /// removed. If none of the tested inputs exits with status 0, the largest passing part of `failing`
 /// that is found is added or, if there is none, longer inputs that contain `failing`. Inputs whose
 /// runs ddfuzz cannot explain, such as runs that start another process, are left out. The inputs
-/// that exit with status 0 come first, of these the ones whose runs execute the statement at which
-/// the failing run `trace` fails, and then those as long as `failing`. `criterion` decides which
-/// runs are failures.
+/// that exit with status 0 come first, of these the ones whose runs execute one of the statements
+/// `places`, at which the failing run fails, and then those as long as `failing`. `criterion` decides
+/// which runs are failures; `ending` is the end of the failing run.
 ///
 /// # Errors
 /// When the program cannot be run.
 pub fn candidates(
     engine: &mut Engine,
     criterion: &Criterion,
-    trace: &Trace,
+    (ending, places): (&Ending, &[u64]),
     failing: &[u8],
     given: &[Vec<u8>],
     most: usize,
 ) -> Result<Vec<Vec<u8>>, EngineError> {
-    let places = engine.failing_statements(&trace.points);
     let run = |engine: &mut Engine, input: Vec<u8>| {
         engine.set_input(Side::Passing, input.clone());
-        let run = if_supported(engine.run_past(Side::Passing, &places).map(Some))?;
-        let passing = run.filter(|it| judge_candidate(criterion, &it.0, &trace.ending));
-        Ok::<_, EngineError>(passing.map(|(ending, reaches)| Candidate {
+        let run = if_supported(engine.run_past(Side::Passing, places).map(Some))?;
+        let passing = run.filter(|it| judge_candidate(criterion, &it.0, ending));
+        Ok::<_, EngineError>(passing.map(|(it, reaches)| Candidate {
             input,
-            is_good: ending.ended == Ended::Exit(0),
+            is_good: it.ended == Ended::Exit(0),
             reaches,
         }))
     };
@@ -75,7 +74,7 @@ pub fn candidates(
     }
     let is_none_good = |found: &[Candidate]| !found.iter().any(|it| it.is_good);
     if is_none_good(&found) {
-        let part = largest_part(engine, criterion, &trace.ending, failing)?;
+        let part = largest_part(engine, criterion, ending, failing)?;
         found.extend(part.map(|input| Candidate {
             input,
             is_good: true,

@@ -408,9 +408,9 @@ impl Suspects {
         }
         // Where nothing has set the value, no statement wrote it.
         if let Some(value) = it.origin.as_ref().filter(|it| !it.unset) {
-            let made = value.earlier.iter().filter(|_| value.copies);
-            let made = made.filter(|it| !it.unset && !it.freed);
-            match made.into_iter().find(|it| !it.copies && !it.selects) {
+            let is_made = |it: &&OriginRecord| !(it.copies || it.selects || it.unset || it.freed);
+            let made = value.earlier.iter().find(is_made);
+            match made.filter(|_| value.copies) {
                 Some(made) => {
                     self.add_likely(&made.written, of_value(value));
                     self.add_likely(&value.written, COPIES);
