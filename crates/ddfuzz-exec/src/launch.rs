@@ -30,7 +30,7 @@ pub(crate) enum Role {
     /// A fork server that executes the program anew for each request, in child processes that first
     /// wait to be seized by a tracer.
     Trace,
-    /// The target program itself, which answers requests by ddfuzz's preloaded library.
+    /// The target program itself: the library that ddfuzz preloads into it answers the requests.
     Program,
     /// The target program itself, which answers requests by the fork server that AFL++ compiled
     /// into it.

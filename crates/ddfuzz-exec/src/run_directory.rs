@@ -41,8 +41,9 @@ pub(crate) struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Opens the directory at `path`; `None` if it cannot be opened, so that runs do not lock it.
-    /// `wall`: the limit on the wall time of a run.
+    /// Opens the directory at `path`; `None` if it cannot be opened, and runs cannot lock it then.
+    /// `wall` is the limit on the wall time of a run, from which follows how long a run waits for
+    /// the lock of another.
     pub(crate) fn open(path: &Path, wall: Duration) -> Option<RunDirectory> {
         let directory = File::open(path).ok()?;
         let facts = directory.metadata().ok()?;

@@ -19,7 +19,7 @@ pub(crate) enum Bound {
     /// The write is to an element of an array. This is the largest array around `base`; but if a
     /// variable points to a record around `array`, it is the largest array in that record.
     Element {
-        /// The address from which the address of the element was computed.
+        /// The address from which the element's address was computed: usually that of the array.
         base: u64,
         /// The pointer to which the index of the element was added last; `None` if that is not
         /// known.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Kind, Reader, Status, layout};
 use ddfuzz_model::files::OsText;
 
-/// The result of the last check of a group.
+/// The result of the last `ddfuzz check` of a group: whether its reproducer still fails alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastCheck {
     /// Verdict of the check: fixed, same, other, flaky or cannot tell.

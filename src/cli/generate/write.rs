@@ -26,7 +26,7 @@ const SLICE: Duration = Duration::from_millis(50);
 pub struct Parts {
     /// Line with the seed that `ddfuzz gen --show-seed` prints first; empty without that option.
     pub first: Vec<u8>,
-    /// Source from which the random characters, or those of the replayed file, are read.
+    /// Reader of the input's bytes: those of the random generator, or of the file that is replayed.
     pub body: Box<dyn Read>,
     /// Path of the replayed file, which error messages name; `None` if the characters are
     /// generated.

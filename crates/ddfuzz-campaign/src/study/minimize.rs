@@ -29,8 +29,8 @@ const RUNNING_DIVISOR: u32 = 5;
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
-    /// Minimizes the entries of groups of crashes that runs have found: the founder (first finding)
-    /// of each group, and smaller inputs.
+    /// Minimizes entries of groups of crashes that the study's runs have found: of each group, the
+    /// founder (its first input) and later inputs that are smaller than the founder.
     pub(super) fn minimize_founders(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(false, None)
     }

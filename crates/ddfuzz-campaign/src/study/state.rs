@@ -22,7 +22,7 @@ pub(crate) struct StudyState {
     /// For each utility: the number of runs that were made before the present count for `--runs`
     /// began, and so are not part of this count.
     before: Vec<u64>,
-    /// For each utility, the number of runs that `--runs` asks for; `None` if only a time limits
+    /// For each utility, the number of runs that `--runs` asks for; `None` if only a time limit bounds
     /// its runs.
     shares: Vec<Option<u64>>,
     /// Whether the present count of runs for `--runs` is incomplete; the next call of ddfuzz then

@@ -185,7 +185,7 @@ pub const FAST: Duration = Duration::from_millis(10);
 /// overflow.
 const HEAVIEST: u64 = 1 << 40;
 
-/// Number of the slowest class of inputs: those with a CPU time of 44 minutes and more.
+/// Index of the slowest class of inputs: those with a CPU time of 44 minutes and more.
 const SLOWEST: u8 = 10;
 
 impl Slowness {

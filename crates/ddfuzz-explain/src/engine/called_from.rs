@@ -76,8 +76,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns the addresses in the program's own code to which calls of the function that begins
-    /// at `entry` return, in a fork of the stopped run.
+    /// Returns the return addresses, in the program's own code, of the calls of the function that
+    /// begins at `entry`. A fork of the stopped run goes on to its end and shows the calls.
     fn callers(&mut self, stand: &mut Stand, entry: u64) -> Result<Vec<u64>, EngineError> {
         let (mut known, mut found, mut calls) = (HashSet::new(), Vec::new(), 0);
         self.stopped_at(stand, &HashSet::from([entry]), |process, registers| {

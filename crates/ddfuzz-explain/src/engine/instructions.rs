@@ -38,11 +38,11 @@ pub enum Value {
     Register(usize),
     /// The memory at an address (first value), with its size in bytes (second value).
     Memory(u64, u64),
-    /// Some of the bytes of a register.
+    /// Successive bytes of a register.
     Part {
         /// DWARF number of the register: a general register or a vector register (`xmm0` has 17).
         register: usize,
-        /// Offset of the first of the bytes in the register.
+        /// Position of the first of these bytes in the register: 0 is its lowest byte.
         offset: u64,
         /// Number of the bytes of the register.
         size: u64,

@@ -272,7 +272,8 @@ pub struct Engine {
     pub(crate) facts_until: Allowance,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
-    /// Number of runs of the failing input so far in which one instruction had another effect.
+    /// Number of runs of the failing input so far in which one instruction was skipped, or one
+    /// conditional jump was inverted.
     pub changed_runs: u64,
     /// Whether states are read as registers and words, without variables and types.
     pub is_raw: bool,

@@ -45,13 +45,12 @@ struct Set {
 }
 
 impl Engine {
-    /// Finds out whether the field at `memory` (address and size in bytes), which the failing run
-    /// reads after the point `to`, still has its value from an earlier use of its record. This is
-    /// so if, in this order, a function has set all watched other fields of the record, something
-    /// has set the examined field, and the same function has set all the others again. As a test,
-    /// the run is made with zero in the examined field after that; it may take `limit`, and by how
-    /// it ends, `averts` tells whether it does not fail. `None` if it fails, or if the field was
-    /// not found to have its value from an earlier use.
+    /// Returns the record and the field at `memory` (address and size in bytes), if the failing run
+    /// reads the field after the point `to` with a value from an earlier use of the record. Such a
+    /// field was set after a function had set the fields beside it, and the same function has set
+    /// these again since then, but not this one. It is confirmed by a run with zero in the field,
+    /// which may take `limit` and must not fail; `averts` tells this from how the run ends. `None`
+    /// if that run fails, or if the field was set since the function's last call.
     ///
     /// # Errors
     /// When the runs cannot be made.

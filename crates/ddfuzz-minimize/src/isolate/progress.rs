@@ -151,9 +151,9 @@ impl Progress {
         self.end_confirmations();
     }
 
-    /// Cuts the confirmations of the result's two sides short, the failing side first, then the
-    /// passing one: ends the confirmation of a side if it was run at least once after the search,
-    /// or is still the input with which the search began. A side that is neither is still run.
+    /// Ends the confirmation of the failing side early, and then that of the passing side, each if
+    /// it is not needed any more ([`is_run_again`](Self::is_run_again)). Stops at the first side
+    /// that still needs a run, whose confirmation goes on.
     fn end_confirmations(&mut self) {
         while let Stage::Confirm(side) = self.stage
             && self.is_run_again(side)

@@ -21,7 +21,8 @@ const LONGEST_MARK: usize = 2;
 const MOST_UNCOUNTED: usize = 5;
 /// Number of lines at the beginning of a text of which one must be of digits.
 const FIRST: usize = 4;
-/// The checksums of a line's bytes that are tried, each with what is added to it.
+/// The checksums of a line's bytes that are tried: the function, and a constant that is added to
+/// its result.
 const SUMS: [(Checksum, i64); 4] = [
     (Checksum::Negated, 0),
     (Checksum::Negated, -1),

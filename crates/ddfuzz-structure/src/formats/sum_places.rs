@@ -321,7 +321,7 @@ pub(super) enum From {
     Others,
 }
 
-/// Where the bytes that digits behind them cover end.
+/// Where the bytes end whose checksum is written in digits behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     Digits,
@@ -337,7 +337,7 @@ pub(super) enum To {
     LineBreak,
 }
 
-/// Where the bytes that digits in front of them cover begin.
+/// Where the bytes begin whose checksum is written in digits in front of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Digits,
