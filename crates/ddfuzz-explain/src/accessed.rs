@@ -16,7 +16,7 @@ pub(crate) struct Accessed {
     /// The number of the element, which the object may not have; `None` where the object has no
     /// elements.
     pub element: Option<i64>,
-    /// Number of elements that the object has; 1 for an object without.
+    /// Number of elements of the object; 1 if it is not an array.
     pub elements: u64,
 }
 

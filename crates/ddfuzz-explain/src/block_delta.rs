@@ -138,7 +138,7 @@ impl<'a> Differences<'a> {
                 is_structural: true,
             },
             name,
-            function: graph.function(id).to_owned(),
+            function: graph.function(id, "").to_owned(),
             type_name,
             passing,
             failing,
@@ -162,7 +162,7 @@ impl<'a> Differences<'a> {
             Some((block, _)) => format!("behind {}", self.passing.name(block, "")),
             None => format!("at {:#x}", failing.address),
         };
-        let function = before.map(|(block, _)| self.passing.function(block));
+        let function = before.map(|(block, _)| self.passing.function(block, ""));
         Some(Delta {
             change: Change::Header(Header {
                 address: passing.address,

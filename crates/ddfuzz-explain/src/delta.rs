@@ -265,7 +265,7 @@ impl<'a> Differences<'a> {
                 is_structural: false,
             },
             name,
-            function: self.passing.function(one).to_owned(),
+            function: self.passing.function(one, &leaf.path).to_owned(),
             type_name: types.get(leaf.of).name.clone(),
             passing: before,
             failing: after,

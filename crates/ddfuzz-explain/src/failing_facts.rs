@@ -421,7 +421,7 @@ pub fn add_mutants(
     let record = |it: &Averting| MutantRecord {
         place: frame_record(engine, it.mutant.pc),
         calls: frame_records(engine, &it.mutant.calls()[1..]),
-        change: change_of(engine, it),
+        change: engine.change_of(&it.mutant),
         is_like: it.is_like,
         status: it.status,
         passing: it.others,
@@ -461,15 +461,6 @@ fn since(engine: &Engine, calls: &[u64], local: Option<&String>) -> Vec<FrameRec
         first.line = Some(line);
     }
     found
-}
-
-/// Returns a description in words of the change that the mutant of `it` makes to the source text of
-/// its statement.
-fn change_of(engine: &Engine, it: &Averting) -> String {
-    let place = frame_record(engine, it.mutant.pc);
-    let text = place.file.zip(place.line);
-    let text = text.and_then(|(file, line)| source_line(&file, line));
-    engine.change_of(&it.mutant, &text.unwrap_or_default())
 }
 
 /// Records the failing run instruction by instruction if it is short, and adds to a result what is

@@ -124,6 +124,15 @@ impl Object {
         leaves.filter(|(_, leaf)| matches!(leaf.kind, LeafKind::Pointer(_)))
     }
 
+    /// Returns the pointer by which the place `path` in the object is named: the object that holds
+    /// the pointer, the pointer's index among that object's leaves, and the offset to which it
+    /// points. `None` if the place is named by the object itself.
+    fn named_by(&self, path: &str) -> Option<(ObjectId, usize, u64)> {
+        let alias = self.alias.filter(|_| path.starts_with('.'));
+        let alias = alias.map(|(from, leaf)| (from, leaf, 0));
+        alias.or(self.reached)
+    }
+
     /// Returns true if the object is a local, global or static variable.
     pub fn is_variable(&self) -> bool {
         matches!(self.origin, Origin::Local { .. } | Origin::Global(_))
@@ -260,9 +269,7 @@ impl Graph {
     /// if there are several, with the one of the innermost frame.
     pub fn name(&self, object: ObjectId, path: &str) -> String {
         let it = &self.objects[object];
-        let alias = it.alias.filter(|_| path.starts_with('.'));
-        let alias = alias.map(|(from, leaf)| (from, leaf, 0));
-        let Some((from, leaf, offset)) = alias.or(it.reached) else {
+        let Some((from, leaf, offset)) = it.named_by(path) else {
             return match it.name.is_empty() {
                 true => format!("{}{path}", self.anonymous(object)),
                 false => format!("{}{path}", it.name),
@@ -326,17 +333,13 @@ impl Graph {
         self.name(object, &path)
     }
 
-    /// Returns the function of the local variable with which the name of `object` begins, such as
-    /// `list` in `list->tail`; empty if the variable is global.
-    pub fn function(&self, object: ObjectId) -> &str {
-        let mut at = object;
-        loop {
-            let it = &self.objects[at];
-            let alias = it.alias.map(|(from, _)| from);
-            match alias.or(it.reached.map(|(from, ..)| from)) {
-                Some(from) => at = from,
-                None => return &it.function,
-            }
+    /// Returns the function of the local variable with which the name of the place `path` in
+    /// `object` begins, such as `list` in `list->tail`; empty if the variable is global.
+    pub fn function(&self, object: ObjectId, path: &str) -> &str {
+        let it = &self.objects[object];
+        match it.named_by(path) {
+            Some((from, leaf, _)) => self.function(from, &self.objects[from].leaves[leaf].path),
+            None => &it.function,
         }
     }
 }

@@ -408,7 +408,7 @@ pub struct AccessRecord {
     /// Number of the accessed element, from 0, if the object has several; it may be one that the
     /// object does not have. Null where it has none, or where that is not known.
     pub element: Option<i64>,
-    /// Number of elements that the object has; 1 for an object without.
+    /// Number of elements of the object; 1 if it is not an array.
     pub elements: u64,
     /// Name of the variable with the number `element`; null where none is known.
     pub index: Option<String>,

@@ -355,7 +355,8 @@ fn extended(bytes: &[u8]) -> f64 {
 /// Largest number of bytes of a text or raw value that are shown.
 const SHOWN: usize = 24;
 
-/// Formats bytes as a quoted text up to the first zero, if that is printable, else in hex digits.
+/// Formats bytes as a quoted text up to the first zero, if that is printable, else in hex digits:
+/// one byte as a number, several as `bytes` in the order of their addresses.
 pub fn show_bytes(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN)];
     let more = if bytes.len() > SHOWN { "…" } else { "" };
@@ -366,8 +367,11 @@ pub fn show_bytes(bytes: &[u8]) -> String {
         let more = if end.is_some() { "" } else { more };
         return format!("\"{}\"{more}", text.escape_ascii());
     }
-    let digits: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("0x{digits}{more}")
+    let digits: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    match &digits[..] {
+        [one] => format!("0x{one}"),
+        all => format!("bytes {}{more}", all.join(" ")),
+    }
 }
 
 #[cfg(test)]
@@ -416,6 +420,7 @@ mod tests {
         assert_eq!(types.show(color, &1u32.to_le_bytes(), None), "BLUE");
         assert_eq!(types.show(Types::BYTE, b"b", None), "'b'");
         assert_eq!(show_bytes(b"ab\0cd"), "\"ab\"");
-        assert_eq!(show_bytes(&[1, 2]), "0x0102");
+        assert_eq!(show_bytes(&[1, 2]), "bytes 01 02");
+        assert_eq!(show_bytes(&[1]), "0x01");
     }
 }

@@ -508,7 +508,8 @@ fn commands(it: &Explanation, run: &ByGdb) -> String {
         };
         let certainty = match link.confidence {
             Confidence::NotConfirmed => "  [not confirmed]",
-            Confidence::OneWayOnly | Confidence::Confirmed => "",
+            Confidence::OneWayOnly => "  [one way only]",
+            Confidence::Confirmed => "",
         };
         let told = format!("# {}. {}{place}{certainty}", index + 1, story::change(link));
         let _ = writeln!(text, "{}", escaped_lines(&told));

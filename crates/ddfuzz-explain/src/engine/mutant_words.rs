@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::path::Path;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 
 use super::Engine;
 use super::change_words::{Change, compared, decoded};
 use super::mutants::{Mutant, MutantKind, Patch};
+use crate::dwarf::Function;
+use crate::places::source_line;
 
 /// Maximum number of bytes of code that are read to describe a mutant: the changed instruction and
 /// the next one, which may be the conditional jump that uses its result.
@@ -20,33 +22,61 @@ const BETWEEN: usize = 6;
 impl Engine {
     /// Returns in words how the statement of `mutant` is changed, as the end of a sentence: `with a
     /// shift by 7 instead of 8`. If the change itself cannot be described, returns the words for
-    /// all mutants of its kind. `source` is the text of the statement's source line; empty if it is
-    /// unknown.
-    pub(crate) fn change_of(&self, mutant: &Mutant, source: &str) -> String {
+    /// all mutants of its kind.
+    pub(crate) fn change_of(&self, mutant: &Mutant) -> String {
+        let source = self.source_of(mutant).unwrap_or_default();
+        let told = self.described(mutant, &source);
+        told.unwrap_or_else(|| mutant.words())
+    }
+
+    /// Returns true if the change of `mutant` can be described as a change of its source line, or if
+    /// the text of this line is not known. In optimized code, other changes of registers and numbers
+    /// may make states of the program that no change of the source can make.
+    pub(super) fn is_describable(&self, mutant: &Mutant) -> bool {
+        let source = self.source_of(mutant);
+        source.is_none_or(|source| self.described(mutant, &source).is_some())
+    }
+
+    /// Returns the text of the source line of `mutant`; `None` if it is unknown.
+    fn source_of(&self, mutant: &Mutant) -> Option<String> {
+        let (file, line) = self.place(mutant.pc)?;
+        source_line(file, line)
+    }
+
+    /// Returns in words how the statement of `mutant`, with the source text `source`, is changed;
+    /// `None` if only the kind of the change is known.
+    fn described(&self, mutant: &Mutant, source: &str) -> Option<String> {
+        let is_exact = matches!(
+            mutant.kind,
+            MutantKind::Negated
+                | MutantKind::Original
+                | MutantKind::Fields
+                | MutantKind::Break
+                | MutantKind::Added
+        );
+        let words = || mutant.words();
         match &mutant.patch {
+            Patch::Code(..) if is_exact => Some(words()),
             Patch::Code(at, bytes) => {
-                let code = self.code_in_file(*at..at + CODE as u64);
-                let told = code.and_then(|code| self.change_in_code(mutant, &code, bytes, source));
-                told.unwrap_or_else(|| mutant.words())
+                let code = self.code_in_file(*at..at + CODE as u64)?;
+                self.change_in_code(mutant, &code, bytes, source)
             }
             Patch::Exchange(at, pair) => {
                 let object = usize::from(self.calls_method(*at));
                 let named = pair.map(|it| {
-                    let arguments = super::mutants::ARGUMENTS.iter();
-                    let at = arguments.clone().position(|argument| *argument == it);
-                    let at = at.and_then(|at| at.checked_sub(object));
+                    let at = number_of(it).and_then(|at| at.checked_sub(object));
                     at.and_then(|at| ARGUMENTS.get(at)).copied()
                 });
-                match named {
-                    [Some(one), Some(other)] => {
-                        format!("with the {one} and the {other} argument exchanged")
-                    }
-                    _ => mutant.words(),
-                }
+                let [Some(one), Some(other)] = named else {
+                    return Some(words());
+                };
+                Some(format!("with the {one} and the {other} argument exchanged"))
             }
-            Patch::Add(_, _, by) if *by > 0 => "with a stored number that is one larger".to_owned(),
-            Patch::Add(..) => "with a stored number that is one smaller".to_owned(),
-            _ => mutant.words(),
+            Patch::Add(_, _, by) => Some(match *by > 0 {
+                true => "with a stored number that is one larger".to_owned(),
+                false => "with a stored number that is one smaller".to_owned(),
+            }),
+            _ => Some(words()),
         }
     }
 
@@ -143,11 +173,22 @@ impl Engine {
         ))
     }
 
-    /// Returns true if `mutant` reads a variable which a compiler would not accept in place of the
-    /// one that the program reads: only one of the two is a pointer, or they are pointers to
-    /// different types. Returns false if the types are not known, or if `mutant` is of another kind
-    /// than `Operand`.
+    /// Returns true if `mutant` reads a variable, or passes an argument, which a compiler would not
+    /// accept in place of the one of the program: only one of the two is a pointer, or they are
+    /// pointers to different types. Returns false if the types are not known, or if `mutant` is of
+    /// another kind than `Operand` and `Exchanged`.
     pub(super) fn mixes_types(&self, mutant: &Mutant) -> bool {
+        if let Patch::Exchange(at, pair) = &mutant.patch {
+            let types = self
+                .called(*at)
+                .zip(number_of(pair[0]).zip(number_of(pair[1])));
+            return types.is_some_and(|(called, (one, other))| {
+                let parameters = called.variables.iter().take(called.parameters);
+                let of = |at: usize| parameters.clone().nth(at).map(|it| it.of);
+                let both = of(one).zip(of(other));
+                both.is_some_and(|both| self.info.differ_as_pointers(both))
+            });
+        }
         let (MutantKind::Operand, Patch::Code(at, bytes)) = (mutant.kind, &mutant.patch) else {
             return false;
         };
@@ -162,10 +203,16 @@ impl Engine {
     /// Returns true if the instruction at the address `pc` in the process calls a method of C++,
     /// that is, a function whose first variable is named `this`.
     fn calls_method(&self, pc: u64) -> bool {
-        let code = self.code_in_file(pc..pc + CODE as u64);
-        let target = code.map(|code| decoded::<1>(&code, pc)[0].near_branch_target());
-        let function = target.and_then(|it| self.info.function(it.wrapping_sub(self.bias)));
-        function.is_some_and(|it| it.variables.first().is_some_and(|it| it.name == "this"))
+        let called = self.called(pc);
+        called.is_some_and(|it| it.variables.first().is_some_and(|it| it.name == "this"))
+    }
+
+    /// Returns the program's function that the instruction at the address `pc` in the process calls
+    /// directly; `None` if there is none.
+    fn called(&self, pc: u64) -> Option<&Function> {
+        let code = self.code_in_file(pc..pc + CODE as u64)?;
+        let target = decoded::<1>(&code, pc)[0].near_branch_target();
+        self.info.function(target.wrapping_sub(self.bias))
     }
 
     /// Returns true if the function at the address `pc` in the process uses the register RBP as its
@@ -224,6 +271,13 @@ impl Engine {
             (!bytes.is_empty()).then(|| bytes[..bytes.len().min(size)].to_vec())
         })
     }
+}
+
+/// Returns the number, from 0, of the argument of a call that `register` holds; `None` if it holds
+/// none.
+fn number_of(register: Register) -> Option<usize> {
+    let mut registers = super::mutants::ARGUMENTS.iter();
+    registers.position(|it| *it == register)
 }
 
 /// Returns the sections with code of the ELF file at `path`, each with its address in the file;

@@ -157,6 +157,12 @@ impl DebugInfo {
         let Some([(_, one), (_, other)]) = self.both(both, at) else {
             return false;
         };
+        self.differ_as_pointers((one, other))
+    }
+
+    /// Returns true if exactly one of the two types is that of a pointer, or if both are and lead
+    /// to different types.
+    pub(super) fn differ_as_pointers(&self, (one, other): (TypeId, TypeId)) -> bool {
         match (&self.types.get(one).shape, &self.types.get(other).shape) {
             (Shape::Pointer(one), Shape::Pointer(other)) => one != other,
             (one, other) => matches!(one, Shape::Pointer(_)) != matches!(other, Shape::Pointer(_)),

@@ -45,12 +45,13 @@ struct Set {
 }
 
 impl Engine {
-    /// Returns the record and the field at `memory` (address and size in bytes), if the failing run
-    /// reads the field after the point `to` with a value from an earlier use of the record. Such a
-    /// field was set after a function had set the fields beside it, and the same function has set
-    /// these again since then, but not this one. It is confirmed by a run with zero in the field,
-    /// which may take `limit` and must not fail; `averts` tells this from how the run ends. `None`
-    /// if that run fails, or if the field was set since the function's last call.
+    /// Returns the name of the field at `memory` (address and size in bytes), and the calls that set
+    /// the fields beside it, if the failing run reads the field after the point `to` with a value
+    /// from an earlier use of its record. Such a field was set after a function had set the fields
+    /// beside it, and the same function has set these again since then, but not this one. It is
+    /// confirmed by a run with zero in the field, which may take `limit` and must not fail; `averts`
+    /// tells this from how the run ends. `None` if that run fails, or if the field was set since
+    /// the function's last call.
     ///
     /// # Errors
     /// When the runs cannot be made.
