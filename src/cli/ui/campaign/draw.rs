@@ -1,4 +1,5 @@
-//! Draws the full screen from its model, as a pure function: page layout, plots, styles.
+//! Draws the full screen from its model, as a pure function: the page that is shown, and parts of
+//! all pages (rules, bars, styles).
 
 use std::time::Duration;
 
