@@ -20,7 +20,7 @@ use crate::engine::switched::Switched;
 use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_supported};
 use crate::passing::SimilarInput;
-use crate::places::{frame_record, frame_records, source_line};
+use crate::places::{frame_record, frame_records};
 use crate::report::{
     AccessRecord, CriticalRecord, Explanation, FrameRecord, MutantRecord, OriginRecord,
     OverflowRecord, OverreadRecord, OverrunRecord, SuspectRecord, SwitchedRecord, TellingRecord,

@@ -139,9 +139,9 @@ pub fn source_text(file: &str) -> Option<String> {
 pub(crate) fn source_line(file: &str, line: u64) -> Option<String> {
     let text = source_text(file)?;
     let text = text.lines().nth(line.checked_sub(1)? as usize)?.trim();
-    let text = text.trim_end_matches(';');
+    let text = text.trim_end_matches(';').replace('\t', " ");
     let printable = !text.is_empty() && text.len() <= 120 && !text.chars().any(char::is_control);
-    printable.then(|| text.to_owned())
+    printable.then_some(text)
 }
 
 /// Largest number of source lines of a statement that are shown as one.

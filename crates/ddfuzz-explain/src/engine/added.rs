@@ -1,16 +1,16 @@
-//! Mutants in which a function makes one assignment more: when it begins or returns, it sets a
-//! field of a record that is passed to it, or a global variable.
+//! Mutants in which a function makes one assignment more: when it begins or returns, or before one
+//! of its statements, it sets a field of a record that is passed to it, or a global variable.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 
 use ddfuzz_triage::memory::Memory;
-use iced_x86::{Mnemonic, OpKind};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use libc::user_regs_struct;
 
-use super::Engine;
-use super::mutants::{Code, Mutant, MutantKind, Patch, simple_place};
+use super::mutants::{Code, Mutant, MutantKind, Patch, sign_extended, simple_place};
 use super::process::{Process, register_mut};
+use super::{Engine, Point};
 use crate::dwarf::{Declared, Function};
 use crate::suspects::MAIN;
 use crate::types::{Encoding, Shape, TypeId, Types};
@@ -31,6 +31,19 @@ pub(crate) enum Value {
     Zero,
     /// The place is set to the value that it had before, plus this number.
     Changed(i64),
+    /// The place is set to this number, which the function sets it to elsewhere.
+    Constant(i64),
+}
+
+/// When a mutant's function makes its additional assignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum When {
+    /// When the function begins.
+    Begins,
+    /// When the function returns.
+    Returns,
+    /// Each time before the function executes the statement at this address.
+    Before(u64),
 }
 
 /// The address from which a place (a field or a global variable) is counted, in a mutant whose
@@ -53,8 +66,8 @@ pub(crate) struct Added {
     /// Return address of the calls in which the assignment is made; `None` if it is made in all
     /// calls.
     pub caller: Option<u64>,
-    /// Whether the assignment is made when the function returns, and not when it begins.
-    pub at_end: bool,
+    /// When the assignment is made.
+    pub when: When,
     /// Where the address of the set place is taken from: the place has `size` bytes, and begins
     /// `offset` bytes after that address.
     pub base: Base,
@@ -74,22 +87,34 @@ impl Added {
     /// Returns in words which assignment the mutant's function makes in addition, as the end of a
     /// sentence: `with list->tail set to zero when it returns`.
     pub fn words(&self) -> String {
-        let when = if self.at_end {
-            "it returns"
-        } else {
-            "it begins"
+        let when = match self.when {
+            When::Begins => "when it begins",
+            When::Returns => "when it returns",
+            When::Before(_) => "before this line",
         };
         let value = match self.value {
-            Value::Zero => "set to zero",
-            Value::Changed(by) if by < 0 => "one smaller",
-            Value::Changed(_) => "one larger",
+            Value::Zero => "set to zero".to_owned(),
+            Value::Changed(by) if by < 0 => "one smaller".to_owned(),
+            Value::Changed(_) => "one larger".to_owned(),
+            Value::Constant(number) => format!("set to {number}"),
         };
-        format!("with {} {value} when {when}", self.name)
+        format!("with {} {value} {when}", self.name)
+    }
+
+    /// Returns the addresses at which the process has to stop for the assignment, before it is
+    /// known to where the function returns.
+    pub(super) fn stops(&self) -> impl Iterator<Item = u64> {
+        let statement = match self.when {
+            When::Before(statement) => Some(statement),
+            When::Begins | When::Returns => None,
+        };
+        std::iter::once(self.entry).chain(statement)
     }
 
     /// Makes the additional assignment at a stop of the process. At the function's first
-    /// instruction, it assigns at once or, if the assignment belongs at the end, adds the call to
-    /// `pending` and sets a breakpoint where it returns. There it assigns, and takes the call out
+    /// instruction, it assigns at once or, if the assignment is made later, adds the call to
+    /// `pending` and sets a breakpoint where it returns. There it takes the call out of `pending`
+    /// and, if the assignment belongs there, assigns. At a statement, it assigns for the last call
     /// of `pending`. Does nothing at other stops.
     pub(super) fn apply(
         &self,
@@ -98,9 +123,17 @@ impl Added {
         pending: &mut Pending,
     ) -> io::Result<()> {
         let here = (registers.rip, registers.rsp);
+        if self.when == When::Before(here.0) {
+            return match pending.last() {
+                Some(call) => self.set(process, call.2),
+                None => Ok(()),
+            };
+        }
         if here.0 != self.entry {
-            return match pending.iter().rposition(|it| (it.0, it.1) == here) {
-                Some(at) => self.set(process, pending.remove(at).2),
+            let returned = pending.iter().rposition(|it| (it.0, it.1) == here);
+            let base = returned.map(|at| pending.remove(at).2);
+            return match base.filter(|_| self.when == When::Returns) {
+                Some(base) => self.set(process, base),
                 None => Ok(()),
             };
         }
@@ -112,7 +145,7 @@ impl Added {
             Base::Passed(number) => register_mut(&mut registers, number).map_or(0, |it| *it),
             Base::Fixed(address) => address,
         };
-        if !self.at_end {
+        if self.when == When::Begins {
             return self.set(process, base);
         }
         if let Some(back) = process.word(registers.rsp) {
@@ -129,11 +162,15 @@ impl Added {
             return Ok(());
         }
         let mut word = [0; 8];
-        if let Value::Changed(by) = self.value {
-            word[..self.size].copy_from_slice(&old);
-            word = u64::from_le_bytes(word)
-                .wrapping_add_signed(by)
-                .to_le_bytes();
+        match self.value {
+            Value::Zero => {}
+            Value::Changed(by) => {
+                word[..self.size].copy_from_slice(&old);
+                word = u64::from_le_bytes(word)
+                    .wrapping_add_signed(by)
+                    .to_le_bytes();
+            }
+            Value::Constant(number) => word = number.to_le_bytes(),
         }
         process.write(at, &word[..self.size])
     }
@@ -141,7 +178,7 @@ impl Added {
 
 /// A place in memory with its size in bytes, named by the way in which an instruction addresses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+pub(super) enum Place {
     /// The place is at an offset (first number, in bytes) from the address in a register that does
     /// not point to the stack frame; the second number is its size in bytes.
     Behind(i64, usize),
@@ -151,22 +188,29 @@ enum Place {
 
 /// The places in memory that some code reads, and those that it writes.
 #[derive(Default)]
-struct Uses {
+pub(super) struct Uses {
     read: HashSet<Place>,
     written: HashSet<Place>,
+    /// The places that the code makes larger or smaller by one.
+    pub(super) counted: HashSet<Place>,
+    /// The constants to which the code sets places.
+    pub(super) constants: HashMap<Place, BTreeSet<i64>>,
 }
 
 impl Uses {
     fn add(&mut self, code: &Code) {
-        for (it, _) in &code.all {
-            let size = it.memory_size().size();
-            let is_memory = (0..it.op_count()).any(|at| it.op_kind(at) == OpKind::Memory);
-            let place = match simple_place(it) {
-                _ if !is_memory || it.mnemonic() == Mnemonic::Lea => continue,
-                _ if it.is_ip_rel_memory_operand() => Place::At(it.ip_rel_memory_address(), size),
-                Some((base, offset)) if !code.is_frame(base) => Place::Behind(offset, size),
-                _ => continue,
+        for (at, (it, _)) in code.all.iter().enumerate() {
+            let Some(place) = place_of(code, it) else {
+                continue;
             };
+            if counts(code, at, place) {
+                self.counted.insert(place);
+            }
+            if it.mnemonic() == Mnemonic::Mov && it.op0_kind() == OpKind::Memory {
+                let constant = constant_of(it);
+                let all = constant.map(|it| (it, self.constants.entry(place).or_default()));
+                all.map(|(it, all)| all.insert(it));
+            }
             let is_stored = it.op0_kind() == OpKind::Memory;
             let is_compared = matches!(it.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
             if is_stored && !is_compared {
@@ -177,6 +221,71 @@ impl Uses {
             }
         }
     }
+}
+
+/// Returns the place in memory, outside of the stack frame, that the instruction `it` of `code`
+/// accesses; `None` if it accesses none, or one that depends on an index.
+fn place_of(code: &Code, it: &Instruction) -> Option<Place> {
+    let size = it.memory_size().size();
+    let is_memory = (0..it.op_count()).any(|at| it.op_kind(at) == OpKind::Memory);
+    match simple_place(it) {
+        _ if !is_memory || it.mnemonic() == Mnemonic::Lea => None,
+        _ if it.is_ip_rel_memory_operand() => Some(Place::At(it.ip_rel_memory_address(), size)),
+        Some((base, offset)) if !code.is_frame(base) => Some(Place::Behind(offset, size)),
+        _ => None,
+    }
+}
+
+/// Returns the constant in the last operand of an instruction, as a signed number; `None` if the
+/// operand is none.
+fn constant_of(it: &Instruction) -> Option<i64> {
+    let last = it.op_count().checked_sub(1)?;
+    let is_constant = matches!(
+        it.op_kind(last),
+        OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+    );
+    let size = it.memory_size().size().clamp(1, 8);
+    is_constant.then(|| sign_extended(it.immediate(last), size))
+}
+
+/// Largest number of instructions from one that reads a place to the one that writes it with a
+/// number that is larger or smaller by one.
+const COUNTING: usize = 6;
+
+/// Returns true if the instruction of `code` with the index `at` makes `place` larger or smaller by
+/// one: itself, or together with instructions before it that have read the place.
+fn counts(code: &Code, at: usize, place: Place) -> bool {
+    let is_step = |it: &Instruction| match it.mnemonic() {
+        Mnemonic::Inc | Mnemonic::Dec => true,
+        Mnemonic::Add | Mnemonic::Sub => constant_of(it).is_some_and(|it| it.abs() == 1),
+        Mnemonic::Lea => {
+            it.memory_index() == Register::None && it.memory_displacement64().wrapping_add(1) <= 2
+        }
+        _ => false,
+    };
+    let it = &code.all[at].0;
+    let before = &code.all[at.saturating_sub(COUNTING)..at];
+    let reads =
+        |it: &Instruction| it.op0_kind() == OpKind::Register && place_of(code, it) == Some(place);
+    let is_stored = it.mnemonic() == Mnemonic::Mov
+        && it.op0_kind() == OpKind::Memory
+        && it.op1_kind() == OpKind::Register;
+    let is_changed = it.op0_kind() == OpKind::Memory && is_step(it);
+    let read = before.iter().position(|it| reads(&it.0));
+    is_changed
+        || is_stored
+            && read.is_some_and(|from| {
+                before[from..]
+                    .iter()
+                    .any(|it| is_step(&it.0) && it.0.op0_kind() == OpKind::Register)
+            })
 }
 
 /// Returns the size, in bytes, of a value of type `of`, and true if it is an integer of more than
@@ -194,20 +303,21 @@ fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
 }
 
 /// A place in a variable that a mutant can set: the variable as a whole or one of its fields.
-struct Settable {
+#[derive(Clone)]
+pub(super) struct Settable {
     /// Offset of the place in the variable, in bytes.
-    offset: u64,
+    pub(super) offset: u64,
     /// Size of the place in bytes.
-    size: usize,
+    pub(super) size: usize,
     /// Whether the place holds a number, which mutants may also raise and lower by one.
-    is_number: bool,
+    pub(super) is_number: bool,
     /// Name of the place in the source.
-    name: String,
+    pub(super) name: String,
 }
 
 /// Returns the places of a variable of type `of` that can be set: the variable itself, with the
 /// name `own`; or, if it is a record, its fields, each named by `before` and the field's name.
-fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
+pub(super) fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
     let place = |of, offset, name| {
         let (size, is_number) = settable(types, of)?;
         Some(Settable {
@@ -228,11 +338,15 @@ fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
     set.collect()
 }
 
-/// Returns the parameters of a function that point to records (structures or unions), with the
-/// registers in which they are passed. If a record is returned or passed by value, the registers of
+/// Returns the parameters of a function that point to values of types for which `is_such` is true,
+/// with these types and the registers in which they are passed. If a record is returned or passed by value, the registers of
 /// the parameters after it cannot be told by counting; of these parameters, only those are returned
 /// whose registers the debug information names.
-fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a Declared)> {
+pub(super) fn passed<'a>(
+    types: &Types,
+    function: &'a Function,
+    is_such: impl Fn(&Shape) -> bool,
+) -> Vec<(u16, TypeId, &'a Declared)> {
     let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
     let mut order = Some(PASSED.iter().copied());
     if function.returned.is_some_and(is_record) {
@@ -251,7 +365,7 @@ fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a De
             _ => order.as_mut().and_then(Iterator::next),
         };
         if let (Some(register), Shape::Pointer(of)) = (named.or(next), &types.get(it.of).shape)
-            && is_record(*of)
+            && is_such(&types.get(*of).shape)
         {
             found.push((register, *of, it));
         }
@@ -262,29 +376,33 @@ fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a De
 impl Engine {
     /// Returns mutants in which a function of the program makes one assignment in addition when it
     /// begins or returns: it sets a field of a record that is passed to it, or a global variable.
-    /// `executed` are the functions that the failing run has called, with their code. Only places
-    /// that this code reads are set; those that the function itself writes are only set to zero,
-    /// when it begins.
-    pub(super) fn additions(&self, executed: &[(&Function, Vec<Code>)]) -> Vec<Mutant> {
+    /// `executed` are the functions that the failing run has called, with their code, and `points`
+    /// its points. Only places that this code reads are set; those that the function itself writes
+    /// are only set to zero, when it begins. Then the mutants of
+    /// [`additions_on_paths`](Self::additions_on_paths).
+    pub(super) fn additions(
+        &self,
+        executed: &[(&Function, Vec<Code>)],
+        points: &[Point],
+    ) -> Vec<Mutant> {
         let is_own = |function: &Function| {
             let start = function.ranges.first().map_or(0, |it| it.start);
             self.is_user(start.wrapping_add(self.bias))
         };
         let executed = executed.iter().filter(|it| is_own(it.0));
-        let functions: Vec<&Function> = executed.clone().map(|it| it.0).collect();
-        let mut uses: Vec<Uses> = Vec::new();
-        for (_, codes) in executed {
+        let mut all: Vec<(&Function, Uses)> = Vec::new();
+        for (function, codes) in executed {
             let mut own = Uses::default();
             codes.iter().for_each(|code| own.add(code));
-            uses.push(own);
+            all.push((function, own));
         }
-        let read: HashSet<Place> = uses.iter().flat_map(|it| &it.read).copied().collect();
+        let read: HashSet<Place> = all.iter().flat_map(|it| &it.1.read).copied().collect();
         let mut found = Vec::new();
-        for (function, own) in functions.iter().zip(&uses) {
-            if function.name != MAIN {
-                self.add_to(function, own, &read, &mut found);
-            }
+        all.retain(|it| it.0.name != MAIN);
+        for (function, own) in &all {
+            self.add_to(function, own, &read, &mut found);
         }
+        found.extend(self.additions_on_paths(&all, points));
         found
     }
 
@@ -300,8 +418,9 @@ impl Engine {
         read: &HashSet<Place>,
     ) -> Vec<(Base, Settable, bool)> {
         let types = &self.info.types;
+        let is_record = |of: &Shape| matches!(of, Shape::Record(_) | Shape::Union(_));
         let mut set = Vec::new();
-        for (register, of, parameter) in passed(types, function) {
+        for (register, of, parameter) in passed(types, function, is_record) {
             let name = &parameter.name;
             for field in places(types, of, name, &format!("{name}->")) {
                 let place = Place::Behind(field.offset as i64, field.size);
@@ -310,23 +429,31 @@ impl Engine {
                 }
             }
         }
-        for (global, _) in &self.info.globals {
-            let Some([ADDRESS, address @ ..]) = global.located.at(0) else {
-                continue;
-            };
-            let Ok(address) = address.try_into().map(u64::from_le_bytes) else {
-                continue;
-            };
-            let address = address.wrapping_add(self.bias);
-            let name = &global.name;
-            for field in places(types, global.of, name, &format!("{name}.")) {
-                let place = Place::At(address + field.offset, field.size);
-                if own.read.contains(&place) {
-                    set.push((Base::Fixed(address), field, own.written.contains(&place)));
-                }
+        for (address, field) in self.settable_globals() {
+            let place = Place::At(address + field.offset, field.size);
+            if own.read.contains(&place) {
+                set.push((Base::Fixed(address), field, own.written.contains(&place)));
             }
         }
         set
+    }
+
+    /// Returns the places in global variables that mutants can set, each with the address of its
+    /// variable.
+    pub(super) fn settable_globals(&self) -> impl Iterator<Item = (u64, Settable)> {
+        self.info.globals.iter().flat_map(|(global, _)| {
+            let address = match global.located.at(0) {
+                Some([ADDRESS, address @ ..]) => address.try_into().map(u64::from_le_bytes).ok(),
+                _ => None,
+            };
+            let address = address.map(|it| it.wrapping_add(self.bias));
+            let name = &global.name;
+            let all = address.map(|address| {
+                let all = places(&self.info.types, global.of, name, &format!("{name}."));
+                all.into_iter().map(move |field| (address, field))
+            });
+            all.into_iter().flatten()
+        })
     }
 
     /// Adds to `found` the mutants of `function` that set a field of a record passed to it, or a
@@ -347,18 +474,18 @@ impl Engine {
         set.truncate(PLACES);
         for (base, field, is_written) in set {
             // What the function writes itself is only reset before.
-            let mut values = vec![(false, Value::Zero)];
+            let mut values = vec![(When::Begins, Value::Zero)];
             if !is_written {
-                values.push((true, Value::Zero));
+                values.push((When::Returns, Value::Zero));
             }
             if !is_written && field.is_number {
-                values.extend([1, -1].map(|by| (true, Value::Changed(by))));
+                values.extend([1, -1].map(|by| (When::Returns, Value::Changed(by))));
             }
-            for (at_end, value) in values {
+            for (when, value) in values {
                 let added = Added {
                     entry,
                     caller: None,
-                    at_end,
+                    when,
                     base,
                     offset: field.offset,
                     size: field.size,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use ddfuzz_triage::memory::Memory;
 
-use super::added::Added;
+use super::added::{Added, When};
 use super::evidence::Averting;
 use super::mutants::{Mutant, Patch};
 use super::mutated::MutantEnd;
@@ -31,7 +31,12 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let mut narrowed = Vec::new();
         for it in std::mem::take(found) {
-            let added = it.mutant.patch.added().filter(|it| !it.at_end).cloned();
+            let added = it
+                .mutant
+                .patch
+                .added()
+                .filter(|it| it.when == When::Begins)
+                .cloned();
             let own = match added.filter(|_| !self.facts_until.is_over()) {
                 Some(added) => self.narrowed(stand, &it.mutant, &added, &averts)?,
                 None => Vec::new(),

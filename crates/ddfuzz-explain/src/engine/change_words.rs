@@ -2,6 +2,7 @@
 
 use iced_x86::{ConditionCode, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
+use super::mutant_words::IN_CODE;
 use super::mutants::sign_extended;
 use super::source_text::{adds, has_number, has_step, is_literal, is_quoted, relations, steps};
 
@@ -236,7 +237,7 @@ impl Change<'_> {
         } else {
             "the number "
         };
-        (was != is).then(|| format!("with {what}{is} instead of {was} in its code"))
+        (was != is).then(|| format!("with {what}{is} instead of {was}{IN_CODE}"))
     }
 
     /// Returns in words that the mutant adds another constant in an instruction `lea`, which
@@ -275,7 +276,7 @@ impl Change<'_> {
             true => format!("with `{is}` in place of `{was}`"),
             false => {
                 let [is, was] = [is, was].map(operation);
-                format!("with {is} in place of {was} in its code")
+                format!("with {is} in place of {was}{IN_CODE}")
             }
         })
     }

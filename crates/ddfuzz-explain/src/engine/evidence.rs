@@ -12,7 +12,8 @@ use super::spectrum::{ENOUGH, Executions};
 /// Weight that a mutant loses for each mutant of the same function that weighs more.
 const AGAIN: f64 = 0.25;
 
-/// Weight that a mutant loses for each other run that it changes, up to `MOST_CHANGED` runs.
+/// Weight that a mutant loses for each other run that it changes, and for each one that still fails,
+/// up to `MOST_CHANGED` runs of each kind.
 const CHANGED: f64 = 0.2;
 const MOST_CHANGED: usize = 3;
 
@@ -131,14 +132,26 @@ impl Averting {
 }
 
 /// Returns the weight that each of the mutants `all` loses because it changes other runs that do
-/// not fail. As many changed runs are forgiven as every mutant with enough such runs changes: the
-/// fault may act in these runs, too, though they do not fail.
+/// not fail, and because other runs fail in spite of it. As many runs of either kind are forgiven
+/// as every mutant with enough such runs has: the fault may act in runs that do not fail, and some
+/// runs may fail for another reason.
 pub(super) fn unlike(all: &[Averting]) -> Vec<f64> {
-    let changed = |it: &Averting| it.others - it.alike;
-    let known = all.iter().filter(|it| it.others > ENOUGH);
-    let least = known.map(changed).min().unwrap_or_default();
-    let weight = |it| CHANGED * changed(it).saturating_sub(least).min(MOST_CHANGED) as f64;
-    all.iter().map(weight).collect()
+    let changed = |it: &Averting| (it.others - it.alike, it.others);
+    let failing = |it: &Averting| (it.failing - it.mended, it.failing);
+    let [changed, failing] = [beyond_least(all, changed), beyond_least(all, failing)];
+    let runs = changed.into_iter().zip(failing);
+    runs.map(|(changed, failing)| CHANGED * (changed + failing) as f64)
+        .collect()
+}
+
+/// Returns, for each of the mutants `all`, the number of runs of a kind that speak against it, less
+/// the fewest of any mutant with enough runs, at most [`MOST_CHANGED`]. `runs` returns how many runs
+/// speak against a mutant, of how many.
+fn beyond_least(all: &[Averting], runs: impl Fn(&Averting) -> (usize, usize)) -> Vec<usize> {
+    let known = all.iter().map(&runs).filter(|it| it.1 > ENOUGH);
+    let least = known.map(|it| it.0).min().unwrap_or_default();
+    let each = all.iter().map(|it| runs(it).0.saturating_sub(least));
+    each.map(|it| it.min(MOST_CHANGED)).collect()
 }
 
 /// Returns the weights of mutants, given with their functions, the largest weight first. Each

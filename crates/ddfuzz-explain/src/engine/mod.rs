@@ -5,6 +5,7 @@
 //! ends, the kernel kills whatever it still traces.
 
 mod added;
+mod added_on_paths;
 pub(crate) mod anomalies;
 pub(crate) mod asan;
 mod asan_checks;

@@ -9,11 +9,13 @@ use super::Engine;
 use super::change_words::{Change, compared, decoded};
 use super::mutants::{Mutant, MutantKind, Patch};
 use crate::dwarf::Function;
-use crate::places::source_line;
+use crate::places::{source_line, source_text};
 
 /// Maximum number of bytes of code that are read to describe a mutant: the changed instruction and
 /// the next one, which may be the conditional jump that uses its result.
 const CODE: usize = 32;
+/// End of the words for changes of the machine code that cannot be told in terms of the source.
+pub(super) const IN_CODE: &str = " in its code";
 /// Words for the arguments of a call, by their numbers from 0.
 const ARGUMENTS: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
 /// Largest number of instructions between a comparison and the conditional jump that uses it.
@@ -24,21 +26,26 @@ impl Engine {
     /// shift by 7 instead of 8`. If the change itself cannot be described, returns the words for
     /// all mutants of its kind.
     pub(crate) fn change_of(&self, mutant: &Mutant) -> String {
-        let source = self.source_of(mutant).unwrap_or_default();
+        let source = self.source_line_of(mutant).unwrap_or_default();
         let told = self.described(mutant, &source);
         told.unwrap_or_else(|| mutant.words())
     }
 
     /// Returns true if the change of `mutant` can be described as a change of its source line, or if
-    /// the text of this line is not known. In optimized code, other changes of registers and numbers
+    /// its source file cannot be read. In optimized code, other changes of registers and numbers
     /// may make states of the program that no change of the source can make.
     pub(super) fn is_describable(&self, mutant: &Mutant) -> bool {
-        let source = self.source_of(mutant);
-        source.is_none_or(|source| self.described(mutant, &source).is_some())
+        let file = self.place(mutant.pc).map(|it| it.0);
+        if file.and_then(source_text).is_none() {
+            return true;
+        }
+        let source = self.source_line_of(mutant).unwrap_or_default();
+        let told = self.described(mutant, &source);
+        told.is_some_and(|told| !told.ends_with(IN_CODE))
     }
 
     /// Returns the text of the source line of `mutant`; `None` if it is unknown.
-    fn source_of(&self, mutant: &Mutant) -> Option<String> {
+    fn source_line_of(&self, mutant: &Mutant) -> Option<String> {
         let (file, line) = self.place(mutant.pc)?;
         source_line(file, line)
     }

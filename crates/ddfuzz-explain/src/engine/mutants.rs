@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::added::Added;
+use super::added::{Added, When};
 use super::wide::Wide;
 use iced_x86::{
     ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
@@ -51,7 +51,7 @@ pub(crate) enum MutantKind {
     /// that the failing run has compared.
     Bound,
     /// The mutant sets a field or a global variable in addition, when a function is called or
-    /// returns.
+    /// returns, or before one of its statements.
     Added,
 }
 
@@ -99,12 +99,16 @@ pub(crate) enum Patch {
 impl Patch {
     /// Returns the address of the code at which the mutant begins to differ from the program: the
     /// address of the changed instruction, of the instruction before or after which something else
-    /// is done, or of the function that sets something in addition.
+    /// is done, of the function that sets something in addition, or of the statement before which
+    /// it does.
     pub fn begins(&self) -> u64 {
         match self {
             Patch::Code(at, _) | Patch::Exchange(at, _) | Patch::Add(at, ..) => *at,
             Patch::Leave(at, _) => *at,
-            Patch::Addition(added) => added.entry,
+            Patch::Addition(added) => match added.when {
+                When::Before(statement) => statement,
+                When::Begins | When::Returns => added.entry,
+            },
             Patch::Wide(place) => place.first(),
         }
     }

@@ -19,7 +19,7 @@ use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::wide::{self, Kept};
 use super::written::add_written;
-use super::{Engine, EngineError, Point, Side, Trace};
+use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
@@ -146,7 +146,7 @@ impl Engine {
             found.extend(self.same_types(function, code, is_executed));
             conditions.extend(code.conditions());
         }
-        found.extend(self.additions(&functions));
+        found.extend(self.additions(&functions, points));
         let places = found.iter().map(|it| it.patch.begins()).collect();
         if let Some(profile) = self.profile(stand, places, conditions.into_iter())? {
             found.retain(|it| profile.matters(it));
@@ -198,7 +198,11 @@ impl Engine {
                 Some(Patch::Exchange(at, _) | Patch::Add(at, ..) | Patch::Leave(at, _)) => {
                     child.set_breakpoint(*at)?;
                 }
-                Some(Patch::Addition(added)) => child.set_breakpoint(added.entry)?,
+                Some(Patch::Addition(added)) => {
+                    for at in added.stops() {
+                        child.set_breakpoint(at)?;
+                    }
+                }
                 Some(Patch::Wide(place)) => {
                     for at in place.places() {
                         child.set_breakpoint(at)?;
@@ -325,7 +329,8 @@ impl Engine {
         let is_panic = self.is_of_rust() && failing.ending.ended == Ended::Exit(RUST_PANIC);
         let is_aborted = failing.ending.ended == Ended::Signal(libc::SIGABRT);
         let leaves_out = |it: &Averting| {
-            it.fails && (is_aborted && is_assertion || is_panic && it.mutant.kind.decides())
+            let is_check = is_aborted && is_assertion || is_panic && it.mutant.kind.decides();
+            it.fails && is_check || leaves_out_failure(&it.mutant, it.fails, &failing.ending)
         };
         let is_odd = |it: &Averting| leaves_out(it) || self.mixes_types(&it.mutant);
         found.retain(|it| it.is_telling() && !it.changes_much() && !is_odd(it));
@@ -555,6 +560,15 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Returns true if `mutant` leaves out a write or a call of the statement at which the run with the
+/// end `ending` fails (`fails`), or a call that has not returned when it fails: without it, what
+/// fails is not executed.
+fn leaves_out_failure(mutant: &Mutant, fails: bool, ending: &Ending) -> bool {
+    let behind = mutant.pc + 1..mutant.pc + LONGEST;
+    let is_open = ending.stack.iter().skip(1).any(|it| behind.contains(it));
+    mutant.kind == MutantKind::LeftOut && (fails || is_open)
 }
 
 /// Changes `registers` as `patch` says, before the changed instruction is executed.

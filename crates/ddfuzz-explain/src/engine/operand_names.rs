@@ -4,6 +4,7 @@
 use ddfuzz_triage::memory::Memory;
 use iced_x86::{Instruction, OpKind, Register};
 
+use super::mutant_words::IN_CODE;
 use super::mutants::simple_place;
 use super::mutated::dwarf_number;
 use crate::crossing::parts_at;
@@ -242,9 +243,7 @@ fn in_register(function: &Function, register: Register, pc: u64) -> Option<(&str
 fn elsewhere(was: &Instruction, is: &Instruction) -> Option<String> {
     if let Some(both) = registers(was, is) {
         let [one, other] = both.map(|it| format!("{:?}", it.full_register()).to_lowercase());
-        return Some(format!(
-            "with register {other} in place of {one} in its code"
-        ));
+        return Some(format!("with register {other} in place of {one}{IN_CODE}"));
     }
     let [one, other] = [was, is].map(|it| it.memory_displacement64() as i64);
     let by = other.wrapping_sub(one);
