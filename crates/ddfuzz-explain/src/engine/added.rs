@@ -11,7 +11,7 @@ use libc::user_regs_struct;
 use super::mutants::{Code, Mutant, MutantKind, Patch, sign_extended, simple_place};
 use super::process::{Process, register_mut};
 use super::{Engine, Point};
-use crate::dwarf::{Declared, Function};
+use crate::dwarf::{DebugInfo, Declared, Function};
 use crate::suspects::MAIN;
 use crate::types::{Encoding, Shape, TypeId, Types};
 
@@ -53,6 +53,9 @@ pub(crate) enum Base {
     /// The place is counted from the address that is passed to the function in this register (DWARF
     /// number), such as that of a record.
     Passed(u16),
+    /// The place is counted from the address that is passed to the function on the stack, this many
+    /// bytes above the stack pointer at the function's first instruction.
+    Stacked(u64),
     /// The place is counted from this fixed address, such as that of a global variable.
     Fixed(u64),
 }
@@ -143,6 +146,10 @@ impl Added {
         let mut registers = *registers;
         let base = match self.base {
             Base::Passed(number) => register_mut(&mut registers, number).map_or(0, |it| *it),
+            Base::Stacked(offset) => {
+                let at = registers.rsp.wrapping_add(offset);
+                process.word(at).unwrap_or_default()
+            }
             Base::Fixed(address) => address,
         };
         if self.when == When::Begins {
@@ -339,14 +346,15 @@ pub(super) fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<
 }
 
 /// Returns the parameters of a function that point to values of types for which `is_such` is true,
-/// with these types and the registers in which they are passed. If a record is returned or passed by value, the registers of
-/// the parameters after it cannot be told by counting; of these parameters, only those are returned
-/// whose registers the debug information names.
+/// with these types and with where the parameters are passed. If a record is returned or passed by
+/// value, the registers of the parameters after it cannot be told by counting; of these parameters,
+/// only those are returned whose places the debug information `info` names.
 pub(super) fn passed<'a>(
-    types: &Types,
+    info: &DebugInfo,
     function: &'a Function,
     is_such: impl Fn(&Shape) -> bool,
-) -> Vec<(u16, TypeId, &'a Declared)> {
+) -> Vec<(Base, TypeId, &'a Declared)> {
+    let types = &info.types;
     let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
     let mut order = Some(PASSED.iter().copied());
     if function.returned.is_some_and(is_record) {
@@ -355,7 +363,6 @@ pub(super) fn passed<'a>(
     let mut found = Vec::new();
     for it in function.variables.iter().take(function.parameters) {
         let entry = function.ranges.first().map_or(0, |it| it.start);
-        let named = it.register_at(entry);
         let next = match types.get(it.of).shape {
             Shape::Base(Encoding::Float) => continue,
             Shape::Record(_) | Shape::Union(_) => {
@@ -364,10 +371,13 @@ pub(super) fn passed<'a>(
             }
             _ => order.as_mut().and_then(Iterator::next),
         };
-        if let (Some(register), Shape::Pointer(of)) = (named.or(next), &types.get(it.of).shape)
+        let stacked = info.passed_on_stack(function, it).map(Base::Stacked);
+        let register = it.register_at(entry).or(next.filter(|_| stacked.is_none()));
+        let base = register.map(Base::Passed).or(stacked);
+        if let (Some(base), Shape::Pointer(of)) = (base, &types.get(it.of).shape)
             && is_such(&types.get(*of).shape)
         {
-            found.push((register, *of, it));
+            found.push((base, *of, it));
         }
     }
     found
@@ -420,12 +430,12 @@ impl Engine {
         let types = &self.info.types;
         let is_record = |of: &Shape| matches!(of, Shape::Record(_) | Shape::Union(_));
         let mut set = Vec::new();
-        for (register, of, parameter) in passed(types, function, is_record) {
+        for (base, of, parameter) in passed(&self.info, function, is_record) {
             let name = &parameter.name;
             for field in places(types, of, name, &format!("{name}->")) {
                 let place = Place::Behind(field.offset as i64, field.size);
                 if read.contains(&place) {
-                    set.push((Base::Passed(register), field, own.written.contains(&place)));
+                    set.push((base, field, own.written.contains(&place)));
                 }
             }
         }
@@ -497,5 +507,55 @@ impl Engine {
                 found.push(Mutant { pc, kind, patch });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uses(code: &[u8]) -> Uses {
+        let mut uses = Uses::default();
+        uses.add(&Code::new(code.to_vec(), 0x1000));
+        uses
+    }
+
+    #[test]
+    fn places_are_counted_by_one_instruction_or_by_several() {
+        let place = Place::Behind(8, 4);
+        let all: [&[u8]; 4] = [
+            &[0x83, 0x47, 0x08, 0x01], // add dword [rdi+8], 1
+            &[0xff, 0x4f, 0x08],       // dec dword [rdi+8]
+            // mov eax, [rdi+8]; sub eax, 1; mov [rdi+8], eax
+            &[0x8b, 0x47, 0x08, 0x83, 0xe8, 0x01, 0x89, 0x47, 0x08],
+            // mov eax, [rdi+8]; lea edx, [rax+1]; mov [rdi+8], edx
+            &[0x8b, 0x47, 0x08, 0x8d, 0x50, 0x01, 0x89, 0x57, 0x08],
+        ];
+        for code in all {
+            assert_eq!(uses(code).counted, HashSet::from([place]), "{code:x?}");
+        }
+        let others: [&[u8]; 4] = [
+            &[0x83, 0x47, 0x08, 0x02], // add dword [rdi+8], 2
+            &[0x83, 0x7f, 0x08, 0x01], // cmp dword [rdi+8], 1
+            // mov eax, [rdi+8]; add eax, 2; mov [rdi+8], eax
+            &[0x8b, 0x47, 0x08, 0x83, 0xc0, 0x02, 0x89, 0x47, 0x08],
+            // add eax, 1; mov [rdi+8], eax
+            &[0x83, 0xc0, 0x01, 0x89, 0x47, 0x08],
+        ];
+        for code in others {
+            assert_eq!(uses(code).counted, HashSet::new(), "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn constants_that_places_are_set_to_are_found() {
+        // mov word [rdi+8], 64; mov word [rdi+8], -1; mov word [rdi+8], ax
+        let code = [
+            0x66, 0xc7, 0x47, 0x08, 64, 0, 0x66, 0xc7, 0x47, 0x08, 0xff, 0xff, 0x66, 0x89, 0x47,
+            0x08,
+        ];
+        let place = Place::Behind(8, 2);
+        let expected = HashMap::from([(place, BTreeSet::from([-1, 64]))]);
+        assert_eq!(uses(&code).constants, expected);
     }
 }

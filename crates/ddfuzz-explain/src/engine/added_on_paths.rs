@@ -133,12 +133,12 @@ impl Engine {
         let types = &self.info.types;
         let mut set = Vec::new();
         let is_set = |of: &Shape| !matches!(of, Shape::Void);
-        for (register, of, parameter) in passed(types, function, is_set) {
+        for (base, of, parameter) in passed(&self.info, function, is_set) {
             let name = &parameter.name;
             for field in places(types, of, &format!("*{name}"), &format!("{name}->")) {
                 let place = Place::Behind(field.offset as i64, field.size);
                 let values = values(&field, place, &own.counted, own);
-                set.push((Base::Passed(register), field, values));
+                set.push((base, field, values));
             }
         }
         for (address, field) in self.settable_globals() {

@@ -37,6 +37,23 @@ struct FrameOnly {
     base: Option<u64>,
 }
 
+impl FrameOnly {
+    /// Returns the context at the address `pc` in the file, in the code of `function`.
+    fn new(function: &Function, pc: u64) -> FrameOnly {
+        let mut context = FrameOnly {
+            memory: Unknown,
+            base: None,
+        };
+        let base = function.frame_base.at(pc);
+        let base = base.and_then(|it| evaluate(it, function.encoding, None, &mut context));
+        context.base = base.and_then(|it| match it {
+            Found::Memory(base) | Found::Value(base) => Some(base),
+            Found::Register(number) => context.register(number),
+        });
+        context
+    }
+}
+
 impl Context for FrameOnly {
     fn register(&mut self, number: u16) -> Option<u64> {
         (number == RBP).then_some(FRAME)
@@ -145,6 +162,19 @@ impl DebugInfo {
         ])
     }
 
+    /// Returns how many bytes above the stack pointer at the first instruction of `function` its
+    /// parameter `it` is passed; `None` if it is not passed on the stack.
+    pub(super) fn passed_on_stack(&self, function: &Function, it: &Declared) -> Option<u64> {
+        let entry = function.ranges.first()?.start;
+        let mut context = FrameOnly::new(function, entry);
+        let found = evaluate(it.located.at(entry)?, function.encoding, None, &mut context)?;
+        let Found::Memory(at) = found else {
+            return None;
+        };
+        // The return address is below the frame address, and the stack pointer leads to it.
+        at.checked_sub(FRAME + TO_CFA).map(|it| it + 8)
+    }
+
     /// Returns true if the variables that the two instructions `both` read have types of which a
     /// compiler does not accept one in place of the other: only one of them is a pointer, or they
     /// are pointers to different types. The first instruction is that of the program, the second
@@ -175,16 +205,7 @@ impl DebugInfo {
     /// at the address `pc` in the file; `offset` may be negative. `None` if nothing begins there,
     /// or if several variables or parts do.
     fn in_frame(&self, function: &Function, offset: i64, pc: u64) -> Option<(String, TypeId)> {
-        let mut context = FrameOnly {
-            memory: Unknown,
-            base: None,
-        };
-        let base = function.frame_base.at(pc);
-        let base = base.and_then(|it| evaluate(it, function.encoding, None, &mut context));
-        context.base = base.and_then(|it| match it {
-            Found::Memory(base) | Found::Value(base) => Some(base),
-            Found::Register(number) => context.register(number),
-        });
+        let mut context = FrameOnly::new(function, pc);
         let address = FRAME.wrapping_add_signed(offset);
         let all = visible(function, pc).filter_map(|it| {
             let expression = it.located.at(pc)?;
