@@ -40,13 +40,29 @@ const MOST: usize = NAMED + CONDITIONS;
 /// - further mutants.
 ///
 /// If a run has shown that a block is freed too early, mutants in other functions than those that
-/// free it and use it later are among the further ones: most only move blocks elsewhere.
+/// free it and use it later are among the further ones: most only move blocks elsewhere. If the run
+/// writes past the end of a block, all mutants are, and only those in the functions that write there
+/// and allocate the block are named.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (frees, uses) = functions_of_freed(it);
-    let (near, far) = mutants_by_place(it, (&frees, &uses));
+    let overrun = functions_of_overrun(it);
+    let related = match &overrun {
+        Some(all) => Some(all.clone()),
+        None => frees
+            .as_ref()
+            .map(|it| [Some(it.clone()), uses].into_iter().flatten().collect()),
+    };
+    let (near, mut far) = mutants_by_place(it, related.as_deref());
     let mut near = near.into_iter();
-    let mut mutants = near.by_ref().take(TELLING).peekable();
+    let first = match overrun {
+        Some(_) => {
+            far.clear();
+            0
+        }
+        None => TELLING,
+    };
+    let mut mutants = near.by_ref().take(first).peekable();
     let is_told = mutants.peek().is_some();
     let mut rest = found.into_iter();
     let is_second = rest.as_slice().first().is_some_and(|it| it.tested);
@@ -58,7 +74,6 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     {
         all.found.push(first);
     }
-    let mut tested = Vec::new();
     let is_named = |it: &&CriticalRecord| {
         let function = it.place.first().map(|it| &it.function);
         frees
@@ -66,14 +81,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
             .map_or(!is_told, |frees| function == Some(frees))
     };
     let reaching = it.critical.iter().filter(|it| it.reaches).filter(is_named);
-    for condition in reaching.take(CONDITIONS) {
-        let known = own_place(&condition.place);
-        let named = known.and_then(|place| rest.as_slice().iter().position(|it| it.place == place));
-        match named {
-            Some(at) => tested.push((at, why_critical(condition, CRITICAL))),
-            None => all.add_tested(&condition.place, &why_critical(condition, CRITICAL)),
-        }
-    }
+    let tested = add_conditions(&mut all, reaching.take(CONDITIONS), rest.as_slice());
     for mutant in mutants {
         all.add_tested(&calls_of(mutant), &why_averting(mutant));
     }
@@ -87,18 +95,50 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
             all.found.push(suspect);
         }
     }
+    let mut further = near.chain(far);
+    if overrun.is_some() {
+        for mutant in further.by_ref() {
+            add_mutant(&mut all, mutant);
+        }
+    }
     add_guard(&mut all, &it.critical);
     let telling = it.telling.as_ref();
     if let Some(telling) = telling.filter(|it| it.place.function != MAIN) {
         add_telling(&mut all, telling);
     }
     all.add_carriers(&it.chain);
-    for mutant in near.chain(far) {
-        if all.found.len() < MOST {
-            all.add_tested(&calls_of(mutant), &why_averting(mutant));
-        }
+    for mutant in further {
+        add_mutant(&mut all, mutant);
     }
     all.found
+}
+
+/// Adds the statement that `mutant` changes to the suspects `all`, unless there are [`MOST`] of them
+/// already.
+fn add_mutant(all: &mut Suspects, mutant: &MutantRecord) {
+    if all.found.len() < MOST {
+        all.add_tested(&calls_of(mutant), &why_averting(mutant));
+    }
+}
+
+/// Adds the conditions `reaching`, which avert the failure when they are decided the other way, to
+/// the suspects `all`, except for those at statements that are in `rest`. For these, returns the
+/// position in `rest` and the text about the condition.
+fn add_conditions<'a>(
+    all: &mut Suspects,
+    reaching: impl Iterator<Item = &'a CriticalRecord>,
+    rest: &[SuspectRecord],
+) -> Vec<(usize, String)> {
+    let mut tested = Vec::new();
+    for condition in reaching {
+        let known = own_place(&condition.place);
+        let named = known.and_then(|place| rest.iter().position(|it| it.place == place));
+        match named {
+            Some(at) => tested.push((at, why_critical(condition, CRITICAL))),
+            None => all.add_tested(&condition.place, &why_critical(condition, CRITICAL)),
+        }
+    }
+    tested
 }
 
 /// Adds to the suspects `all` the first of the conditions `critical` with which, decided the other
@@ -113,17 +153,14 @@ fn add_guard(all: &mut Suspects, critical: &[CriticalRecord]) {
     }
 }
 
-/// Returns the mutants of `it` in two parts: first those in the function `frees`, which frees a block
-/// too early, or in the function `uses`, which uses it later, or all if no such function is known;
-/// of these, mutants of `main` come last. The second part has the others.
+/// Returns the mutants of `it` in two parts: first those in the functions `related`, or all if that
+/// is `None`; of these, mutants of `main` come last. The second part has the others.
 fn mutants_by_place<'a>(
     it: &'a Explanation,
-    (frees, uses): (&Option<String>, &Option<String>),
+    related: Option<&[String]>,
 ) -> (Vec<&'a MutantRecord>, Vec<&'a MutantRecord>) {
-    let is_near = |it: &&MutantRecord| {
-        let is_it = |of: &Option<String>| of.as_ref() == Some(&it.place.function);
-        frees.is_none() || is_it(frees) || is_it(uses)
-    };
+    let is_near =
+        |it: &&MutantRecord| related.is_none_or(|related| related.contains(&it.place.function));
     let (mut near, far): (Vec<_>, Vec<_>) = it.mutants.iter().partition(is_near);
     near.sort_by_key(|it| it.place.function == MAIN);
     (near, far)
@@ -138,6 +175,16 @@ fn functions_of_freed(it: &Explanation) -> (Option<String>, Option<String>) {
     let function = |calls: &[FrameRecord]| own_place(calls).map(|place| place[0].function.clone());
     let frees = function(&it.freed_early).or_else(|| function(&it.moved_early));
     (frees, function(&it.used_late))
+}
+
+/// Returns the functions of the program that write past the end of a heap block and that allocate
+/// the block, if the failing run does so and no sanitizer has ended it before.
+fn functions_of_overrun(it: &Explanation) -> Option<Vec<String>> {
+    let block = it.overflow.as_ref();
+    let block = block.filter(|block| !block.reads && it.access.is_none())?;
+    let allocates = block.allocated.iter().take(block.wrappers + 1);
+    let all = std::iter::once(&block.writer).chain(allocates);
+    Some(all.map(|place| place.function.clone()).collect())
 }
 
 /// Returns the statement that the mutant `it` changes, and the calls around it if the mutant

@@ -384,8 +384,7 @@ fn add_critical(
 
 /// Adds to a result the mutants of the program that keep the failing run from failing, within a
 /// share of the remaining time. Runs of the inputs `others` show how much else a mutant changes;
-/// for the first inputs, `first` in number, the executed statements are recorded. Nothing is added
-/// if the failing run has damaged its heap: what it overwrites depends on where blocks are.
+/// for the first inputs, `first` in number, the executed statements are recorded.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -395,14 +394,15 @@ pub fn add_mutants(
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
     (others, first): (&[SimilarInput], usize),
 ) -> Result<(), EngineError> {
-    // AddressSanitizer ends the run before anything is overwritten.
-    let is_damaged =
-        result.overflow.as_ref().is_some_and(|it| !it.reads) && result.access.is_none();
-    if engine.info.is_empty() || is_damaged {
+    if engine.info.is_empty() {
         return Ok(());
     }
+    // AddressSanitizer ends the run before anything is overwritten.
+    engine.damages_heap =
+        result.overflow.as_ref().is_some_and(|it| !it.reads) && result.access.is_none();
     engine.facts_until = engine.whole_time().part(MUTANTS);
     let averts = |it: &MutantEnd| match criterion {
+        _ if it.is_heap_damaged => false,
         Criterion::Crash(_) => matches!(it.ended, Ended::Exit(_)),
         Criterion::Exit(..) => it.ended == Ended::Exit(0),
         Criterion::Wrong(wrong) => it.ended == failing.ending.ended && !wrong.is_match(&it.output),

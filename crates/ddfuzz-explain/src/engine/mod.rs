@@ -271,6 +271,10 @@ pub struct Engine {
     /// Time until which values of the failing run are followed back, and runs with changed
     /// instructions are made.
     pub(crate) facts_until: Allowance,
+    /// Whether the failing run overwrites what the heap's allocator keeps between blocks. What this
+    /// makes of a run depends on where blocks are, so that a mutant's run counts as failing, too, if
+    /// the heap is damaged at its end.
+    pub(crate) damages_heap: bool,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
     /// Number of runs of the failing input so far in which one instruction was skipped, or one
@@ -380,6 +384,7 @@ impl Engine {
             whole_time,
             until: whole_time,
             facts_until: whole_time,
+            damages_heap: false,
             tests: 0,
             changed_runs: 0,
             is_raw: false,

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use ddfuzz_exec::{Ended, RUST_PANIC};
-use ddfuzz_triage::memory::Memory;
+use ddfuzz_triage::memory::{Maps, Memory};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 
 use super::evidence::{Averting, common, spread, unlike};
+use super::heap::heap_blocks;
 use super::mutants::{Code, Mutant, MutantKind, Patch, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, register_mut};
@@ -25,7 +26,7 @@ use crate::suspects::MAIN;
 
 /// Largest number of times that a mutant's run may stop at its breakpoint; with more stops, it
 /// counts as hanging.
-const STOPS: usize = 400;
+const STOPS: usize = 2_000;
 /// A number of bytes larger than that of any instruction (at most 15).
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
@@ -61,6 +62,9 @@ pub(crate) struct MutantEnd {
     pub ended: Ended,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
+    /// Whether the run has overwritten a size field of the heap's allocator and exits all the same;
+    /// looked at only where the failing run damages its heap.
+    pub is_heap_damaged: bool,
     /// What the run wrote, by file descriptor; `None` if that was not, or could not be, recorded.
     pub(super) written: Option<BTreeMap<u64, Vec<u8>>>,
 }
@@ -210,6 +214,9 @@ impl Engine {
                 }
                 None => {}
             }
+            if engine.damages_heap {
+                child.watch_exit()?;
+            }
             match engine.end_of_mutant(child, patch, pace) {
                 // It was killed while it was stopped.
                 Err(EngineError::System(_)) if engine.watchdog.has_fired() => {
@@ -217,6 +224,7 @@ impl Engine {
                     Ok(Some(MutantEnd {
                         ended: Ended::Timeout,
                         output: Vec::new(),
+                        is_heap_damaged: false,
                         written: None,
                     }))
                 }
@@ -234,6 +242,7 @@ impl Engine {
         let (mut signal, mut stops) = (0, 0);
         let (mut pending, mut kept) = (Vec::new(), Kept::default());
         let mut written = (pace != Pace::Free).then(BTreeMap::new);
+        let mut is_heap_damaged = false;
         let ended = loop {
             match self.next_halt(child, pace, std::mem::take(&mut signal))? {
                 Halt::Trap => match (child.at_breakpoint()?, patch) {
@@ -268,13 +277,18 @@ impl Engine {
                     break Ended::Signal(number);
                 }
                 Halt::SystemCall => add_written(&mut written, child)?,
-                Halt::Exiting => {}
+                Halt::Exiting => {
+                    let maps = Maps::of(child.pid);
+                    let headers = heap_blocks(&maps, child).headers;
+                    is_heap_damaged = headers.iter().any(|it| !it.is_intact);
+                }
                 Halt::Ended(ended) => break ended,
             }
         };
         Ok(MutantEnd {
             ended,
             output: self.written(),
+            is_heap_damaged,
             written,
         })
     }

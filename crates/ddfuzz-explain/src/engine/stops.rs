@@ -45,6 +45,7 @@ impl Engine {
             Ok(Some(MutantEnd {
                 ended,
                 output,
+                is_heap_damaged: false,
                 written: None,
             }))
         })
