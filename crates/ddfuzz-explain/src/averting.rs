@@ -85,16 +85,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     for mutant in mutants {
         all.add_tested(&calls_of(mutant), &why_averting(mutant));
     }
-    for (at, mut suspect) in rest.enumerate() {
-        // A run has tested it for another reason than it is named for.
-        let why = tested.iter().find(|it| it.0 == at).map(|it| &it.1);
-        if let Some(why) = why.filter(|_| !suspect.tested) {
-            (suspect.why, suspect.tested) = (why.clone(), true);
-        }
-        if all.found.len() < MOST && !all.has(&suspect.place) {
-            all.found.push(suspect);
-        }
-    }
+    add_rest(&mut all, rest, &tested);
     let mut further = near.chain(far);
     if overrun.is_some() {
         for mutant in further.by_ref() {
@@ -139,6 +130,25 @@ fn add_conditions<'a>(
         }
     }
     tested
+}
+
+/// Adds `rest` to the suspects `all`, while there are fewer than [`MOST`]. `tested` has the position
+/// in `rest`, and the text, of statements that a run has tested for another reason than the one for
+/// which they are in `rest`.
+fn add_rest(
+    all: &mut Suspects,
+    rest: impl Iterator<Item = SuspectRecord>,
+    tested: &[(usize, String)],
+) {
+    for (at, mut suspect) in rest.enumerate() {
+        let why = tested.iter().find(|it| it.0 == at).map(|it| &it.1);
+        if let Some(why) = why.filter(|_| !suspect.tested) {
+            (suspect.why, suspect.tested) = (why.clone(), true);
+        }
+        if all.found.len() < MOST && !all.has(&suspect.place) {
+            all.found.push(suspect);
+        }
+    }
 }
 
 /// Adds to the suspects `all` the first of the conditions `critical` with which, decided the other
