@@ -8,6 +8,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Regi
 use super::Engine;
 use super::change_words::{Change, compared, decoded};
 use super::mutants::{Mutant, MutantKind, Patch};
+use super::source_text::has_hidden_constant;
 use crate::dwarf::Function;
 use crate::places::{source_line, source_text};
 
@@ -40,8 +41,10 @@ impl Engine {
             return true;
         }
         let source = self.source_line_of(mutant).unwrap_or_default();
+        let is_constant = matches!(mutant.kind, MutantKind::Constant | MutantKind::Bound);
+        let is_hidden = is_constant && has_hidden_constant(&source);
         let told = self.described(mutant, &source);
-        told.is_some_and(|told| !told.ends_with(IN_CODE))
+        told.is_some_and(|told| is_hidden || !told.ends_with(IN_CODE))
     }
 
     /// Returns the text of the source line of `mutant`; `None` if it is unknown.

@@ -146,6 +146,12 @@ fn is_constant(text: &str) -> bool {
     is_character || is_name || is_size || parsed(text).is_some()
 }
 
+/// Returns true if the source text `source` has a constant whose value it does not show: a name in
+/// capital letters, or a size by `sizeof`.
+pub(super) fn has_hidden_constant(source: &str) -> bool {
+    words(source).any(|(_, word, _)| is_constant(word) && parsed(word).is_none())
+}
+
 /// Returns true if `text` is a number or a character.
 pub(super) fn is_literal(text: &str) -> bool {
     text.starts_with('\'') || parsed(text).is_some()
@@ -239,6 +245,13 @@ mod tests {
         assert_eq!(told("return 5 > x"), ["5 > x"]);
         assert_eq!(told("if row >= self.height {"), ["row >= self.height"]);
         assert!(told("it->next = other; f = |x| => x").is_empty());
+    }
+
+    #[test]
+    fn constants_may_hide_their_values() {
+        assert!(has_hidden_constant("n = len < sizeof l->host ? len : 3"));
+        assert!(has_hidden_constant("if (n > MAX_LINES)"));
+        assert!(!has_hidden_constant("if (n > 20 && N < p->x)"));
     }
 
     #[test]
