@@ -230,14 +230,14 @@ fn a_program_that_needs_more_memory_than_the_limit_is_said_to() {
     let desk = Desk::new();
     desk.compile("tests/cli/programs/needs_memory.c", "needs");
     desk.write("crash", "some bad input");
-    let said = desk.call("min crash --memory 128M -- ./needs").exits(0);
-    for told in ["128 MiB", "--memory"] {
+    let said = desk.call("min crash --memory 24M -- ./needs").exits(0);
+    for told in ["24 MiB", "--memory"] {
         assert!(said.err.contains(told), "{said:?}");
     }
     assert!(!said.err.contains("never reads"), "{said:?}");
     assert!(!said.out.contains("any input"), "{said:?}");
     let said = desk
-        .call("min crash -o enough --memory 512M -- ./needs")
+        .call("min crash -o enough --memory 128M -- ./needs")
         .exits(0);
     assert_eq!(desk.read("enough"), b"bad", "{said:?}");
 }
