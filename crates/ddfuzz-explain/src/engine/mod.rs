@@ -351,10 +351,8 @@ impl Engine {
         let output = output_file()?;
         let sides = sides(targets, inputs, &output)?;
         let program = sides[0].0.program();
-        let info = DebugInfo::read(&program).map_err(|why| EngineError::Program {
-            path: program.clone(),
-            why,
-        })?;
+        let path = program.clone();
+        let info = DebugInfo::read(&program).map_err(|why| EngineError::Program { path, why })?;
         let image = std::fs::read(&program)?;
         let [has_asan, has_checks] = asan_checks::of_sanitizers(&image);
         Ok(Engine {

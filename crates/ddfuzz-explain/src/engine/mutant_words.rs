@@ -33,8 +33,8 @@ impl Engine {
     }
 
     /// Returns true if the change of `mutant` can be described as a change of its source line, or if
-    /// its source file cannot be read. In optimized code, other changes of registers and numbers
-    /// may make states of the program that no change of the source can make.
+    /// its source file cannot be read. Other changes of registers and numbers may make
+    /// states of the program that no change of the source can make.
     pub(super) fn is_describable(&self, mutant: &Mutant) -> bool {
         let file = self.place(mutant.pc).map(|it| it.0);
         if file.and_then(source_text).is_none() {

@@ -358,8 +358,8 @@ impl Engine {
         })
     }
 
-    /// Returns the mutants with the most evidence among `found`, best first, at most [`FOUND`]; in
-    /// optimized code only those that are changes of a source line. One for each source line or, for mutants that act only in calls from one place, one for each
+    /// Returns the mutants with the most evidence among `found`, best first, at most [`FOUND`], and
+    /// only those that are changes of a source line: one for each source line or, for mutants that act only in calls from one place, one for each
     /// such place.
     fn ranked(&self, found: Vec<Averting>) -> Vec<Averting> {
         let unlike = unlike(&found).into_iter();
@@ -368,8 +368,7 @@ impl Engine {
             all.map(|(it, less)| (it.weight() - less, it)).collect();
         let first = |one: &(f64, Averting), other: &(f64, Averting)| other.0.total_cmp(&one.0);
         all.sort_by(first);
-        let is_optimized = self.info.is_optimized();
-        all.retain(|(_, it)| !is_optimized || self.is_describable(&it.mutant));
+        all.retain(|(_, it)| self.is_describable(&it.mutant));
         let mut lines = HashSet::new();
         let line = |pc| self.line(pc).map(|(file, line)| (file.to_owned(), line));
         all.retain(|(_, it)| {
