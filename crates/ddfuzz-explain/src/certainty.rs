@@ -64,7 +64,10 @@ pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
 /// and what tests have shown about the cause.
 pub(crate) fn unknown(it: &Explanation) -> String {
     let is_of = |confidence| it.chain.iter().any(|link| link.confidence == confidence);
-    let cause = if is_of(Confidence::Confirmed) {
+    let cause = if is_of(Confidence::Confirmed) && is_of(Confidence::OneWayOnly) {
+        " The cause shown makes the difference; it need not be the only one. What is called one way \
+         only makes the passing run fail, and the failing one fails without it as well."
+    } else if is_of(Confidence::Confirmed) {
         " The cause shown makes the difference; it need not be the only one."
     } else if is_of(Confidence::OneWayOnly) {
         " The cause shown makes the passing run fail; the failing one fails without it as well."

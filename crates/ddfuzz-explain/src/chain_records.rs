@@ -13,7 +13,7 @@ use crate::explain::{Early, Explaining};
 use crate::failing_facts::origin_record;
 use crate::links::{drop_uninformative, merge_places, with_later_values};
 use crate::places::{callers_of, frame_record, frame_records, point_record};
-use crate::report::{FrameRecord, LinkRecord, OriginRecord, WriterRecord};
+use crate::report::{FrameRecord, LinkRecord, OriginRecord, RoundsRecord, WriterRecord};
 use crate::story::look_first;
 
 impl Explaining<'_> {
@@ -256,10 +256,21 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         in_both: writer.is_some_and(|it| it.in_both),
         input_offset: writer.filter(|it| it.is_input()).and_then(|it| it.offset),
         calls: writer.map_or_else(Vec::new, |it| callers_of(&runs.engine, it)),
-        rounds: runs.rounds(link.cause.point),
+        rounds: rounds_of(runs, link, writer),
         point,
         ..LinkRecord::default()
     }
+}
+
+/// Returns the loop around the point of `link` of which both runs are in different rounds, if the
+/// value was written in the function with the loop, or in a function that was called there: `writer`
+/// tells. `None` if the rounds are the same, or say nothing of when the value was written.
+fn rounds_of(runs: &Runs, link: &Link, writer: Option<&Writer>) -> Option<RoundsRecord> {
+    let engine = &runs.engine;
+    let rounds = runs.rounds(link.cause.point)?;
+    let calls = writer.map_or(&[][..], |it| &it.calls);
+    let is_it = |pc: &u64| engine.function(*pc) == Some(rounds.at.function.as_str());
+    (calls.is_empty() || calls.iter().any(is_it)).then_some(rounds)
 }
 
 /// Returns the record of a link whose pointer is the same in both runs: what differs is the heap

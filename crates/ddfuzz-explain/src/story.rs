@@ -71,7 +71,13 @@ pub fn text(it: &Explanation) -> String {
             rest.push(unknown(it));
             // The last row is that of the failure.
             let room = LINES.saturating_sub(lines.len() + rest.len() + 1);
-            lines.extend(chain(it, room.min(SHOWN)));
+            let rows = chain(it, room.min(SHOWN));
+            if rows.len() <= it.chain.len()
+                && let Some(end) = rest.last_mut()
+            {
+                end.push_str(" Rows that are left out here are on the page.");
+            }
+            lines.extend(rows);
             let (facts, end) = (rest.len() - CLOSING, lines.len() + rest.len() - CLOSING);
             lines.extend(rest);
             match depends(it, &lines) {
@@ -397,7 +403,11 @@ fn how_it_failed(it: &Explanation) -> Option<String> {
 /// Describes where the value that crashed the run came from; `None` if that is unknown, or if the
 /// described cause–effect chain names the same lines.
 fn value_origin(it: &Explanation) -> Option<String> {
-    let found = it.origin.as_ref()?;
+    // An allocator that finds its heap damaged fails by no value of the program.
+    let is_of_allocator = it.overflow.as_ref().is_some_and(|it| !it.reads)
+        && it.access.is_none()
+        && it.crash.ended == "SIGABRT";
+    let found = it.origin.as_ref().filter(|_| !is_of_allocator)?;
     let is_told = |place: &FrameRecord| {
         let mut links = it.chain.iter();
         links.any(|link| (&link.file, link.line) == (&place.file, place.line))

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use ddfuzz_triage::short_function;
+
 use crate::averting::with_averting;
 use crate::chain::Confidence;
 use crate::dwarf::is_library_file;
@@ -49,7 +51,7 @@ const VALUE: &str = "wrote the value by which it fails";
 /// Text about a statement that copied, from other memory, the value with which the run fails.
 const COPIES: &str = "copied the value by which it fails";
 /// Text about a statement that wrote the pointer or index with which the failing value was read.
-const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
+const PLACE: &str = "wrote the pointer or index by which the failing value is read";
 /// Text about a statement that wrote a value from which the failing value was computed.
 const OF_VALUE: &str = "wrote what the value by which it fails was made of";
 /// Text about a statement that computed a number that is below zero, or too large for its place.
@@ -236,7 +238,16 @@ impl Suspects {
     /// not: the statement that sets other fields of the variable's record or, if no such statement
     /// is known, the function or allocation with which the variable's life begins.
     fn add_unset(&mut self, it: &UnsetRecord) {
-        let variable = &it.variable;
+        let setter = it.place().first();
+        let reader = it.read.as_ref().filter(|it| !it.function.is_empty());
+        // The name begins with a variable of the function that reads it.
+        let other = reader.filter(|reader| {
+            it.variable.contains("->") && setter.is_some_and(|it| it.function != reader.function)
+        });
+        let variable = &match other {
+            Some(reader) => format!("{} of {}", it.variable, short_function(&reader.function)),
+            None => it.variable.clone(),
+        };
         let why = match (it.beside.is_empty(), it.is_local) {
             (false, _) if it.is_reused => {
                 format!("sets other fields anew, and leaves {variable} as it was")

@@ -4,7 +4,9 @@ use iced_x86::{ConditionCode, Decoder, DecoderOptions, Instruction, Mnemonic, Op
 
 use super::mutant_words::IN_CODE;
 use super::mutants::sign_extended;
-use super::source_text::{adds, has_number, has_step, is_literal, is_quoted, relations, steps};
+use super::source_text::{
+    adds, has_number, has_size, has_step, is_literal, is_quoted, relations, steps,
+};
 
 /// The changed instruction of a mutant, with what is needed to describe the change in words.
 pub(super) struct Change<'a> {
@@ -227,6 +229,11 @@ impl Change<'_> {
                 ((was, 8), (is, 8))
             }
         };
+        if has_size(self.source) && was != is {
+            let by = is.wrapping_sub(was);
+            let how = if by < 0 { "smaller" } else { "larger" };
+            return Some(format!("with a size that is {} {how}", by.unsigned_abs()));
+        }
         let is_compared = self.was.mnemonic() == Mnemonic::Cmp;
         let [was, is] = match is_compared {
             true => [was, is].map(|it| self.shown(it, size, was)),

@@ -4,11 +4,13 @@
 use std::collections::HashMap;
 
 use ddfuzz_exec::Ended;
+use iced_x86::{Decoder, DecoderOptions, Instruction};
 use libc::user_regs_struct;
 
 use super::decisions::{Decision, Jump};
 use super::process::Process;
 use super::recorded::Recorded;
+use super::relied::relied_side;
 use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Side};
@@ -66,11 +68,36 @@ impl Engine {
             return Ok(None);
         }
         match change {
-            Change::OtherDecision => registers.rip = executed.other_way(next.pc()),
+            Change::OtherDecision => {
+                let to = executed.other_way(next.pc());
+                if self.relies_on(executed.instruction.ip(), to) {
+                    return Ok(None);
+                }
+                registers.rip = to;
+            }
             Change::LeftOut => registers.rip = executed.instruction.next_ip(),
         }
         run.process.set_registers(registers)?;
         self.rest_of(&mut run.process, (limit, failing)).map(Some)
+    }
+
+    /// Returns true if the code after the conditional jump at the address `pc` in the process, where
+    /// it goes on at `to`, relies on the jump's condition ([`relied_side`]).
+    fn relies_on(&self, pc: u64, to: u64) -> bool {
+        let function = self.info.function(pc.wrapping_sub(self.bias));
+        let mut ranges = function.into_iter().flat_map(|it| &it.ranges);
+        let Some(range) = ranges.find(|it| it.contains(&pc.wrapping_sub(self.bias))) else {
+            return false;
+        };
+        let start = range.start.wrapping_add(self.bias);
+        let code = self.code_in_file(start..range.end.wrapping_add(self.bias));
+        let code = code.unwrap_or_default();
+        let all: Vec<Instruction> = Decoder::with_ip(64, &code, start, DecoderOptions::NONE)
+            .iter()
+            .collect();
+        let all: Vec<&Instruction> = all.iter().collect();
+        let at = all.binary_search_by_key(&pc, |it| it.ip());
+        at.is_ok_and(|at| relied_side(&all, at) == Some(to))
     }
 
     /// Makes the failing run once, with a fork of it at each of `decisions` (in the order of time)

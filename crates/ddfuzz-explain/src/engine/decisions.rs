@@ -8,6 +8,7 @@ use ddfuzz_triage::memory::Memory;
 use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction};
 use libc::user_regs_struct;
 
+use super::relied::relied_side;
 use super::run::{Next, Pace, Run};
 use super::{Engine, EngineError, Point, Side};
 
@@ -23,6 +24,9 @@ pub(crate) struct Jump {
     /// Addresses of the code that is executed or skipped by the jump's decision; empty for a
     /// return.
     decides: Range<u64>,
+    /// Address at which the code goes on if the jump's comparison finds equal values, if it relies
+    /// on that there ([`relied_side`]): a run is not made to go on there.
+    relied: Option<u64>,
 }
 
 /// An execution of a conditional jump, or the return of a function with 0 or 1.
@@ -61,9 +65,11 @@ impl Jump {
     }
 
     /// Returns `registers` changed so that the run takes the other decision: continues at the other
-    /// address after a jump, or has 1 in place of a returned 0, or the other way round.
+    /// address after a jump, or has 1 in place of a returned 0, or the other way round. Returns them
+    /// unchanged if the code relies on it that the decision is not the other one.
     pub fn otherwise(&self, registers: &user_regs_struct) -> user_regs_struct {
         match self.returns() {
+            false if self.relied == Some(self.ways(registers.eflags)[1]) => *registers,
             true => user_regs_struct {
                 rax: registers.rax ^ 1,
                 ..*registers
@@ -120,16 +126,18 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let all: Vec<Instruction> = decoder.into_iter().collect();
     let before: HashMap<u64, &Instruction> = all.iter().map(|it| (it.next_ip(), it)).collect();
-    let conditional = all.iter().filter(|it| {
+    let code: Vec<&Instruction> = all.iter().collect();
+    let conditional = all.iter().enumerate().filter(|(_, it)| {
         it.flow_control() == FlowControl::Return
             || it.flow_control() == FlowControl::ConditionalBranch
                 && it.condition_code() != ConditionCode::None
     });
-    let jump = |it: &Instruction| {
+    let jump = |(at, it): (usize, &Instruction)| {
         if it.flow_control() == FlowControl::Return {
             return Jump {
                 instruction: *it,
                 decides: it.ip()..it.ip(),
+                relied: None,
             };
         }
         let target = it.near_branch_target();
@@ -144,6 +152,7 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
         Jump {
             instruction: *it,
             decides,
+            relied: relied_side(&code, at),
         }
     };
     conditional.map(jump).collect()

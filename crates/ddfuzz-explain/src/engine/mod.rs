@@ -50,6 +50,7 @@ pub(crate) mod recorded;
 pub(crate) mod recursion;
 pub mod register_writer;
 mod registers;
+mod relied;
 pub mod returned;
 mod reused;
 pub mod run;

@@ -268,7 +268,7 @@ impl Engine {
     /// Returns the bytes of code that the program's file has for `range`, addresses in the process;
     /// fewer if the file's section of code ends inside of `range`. `None` if the file has no code
     /// at its beginning.
-    fn code_in_file(&self, range: Range<u64>) -> Option<Vec<u8>> {
+    pub(super) fn code_in_file(&self, range: Range<u64>) -> Option<Vec<u8>> {
         let start = range.start.wrapping_sub(self.bias);
         let size = (range.end - range.start) as usize;
         let sections = self

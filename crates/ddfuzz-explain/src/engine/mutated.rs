@@ -145,7 +145,9 @@ impl Engine {
             let cases = jump_tables(code).into_iter();
             let cases: Vec<u64> = cases.flat_map(|it| targets(process, it)).collect();
             let of_code = mutants(code, line, &cases).into_iter();
-            found.extend(of_code.filter(|it| !self.moves_address(code, it)));
+            found.extend(
+                of_code.filter(|it| !self.moves_address(code, it) && !code.breaks_equality(it)),
+            );
             let is_executed = |pc| line(pc).is_some_and(|it| it.1);
             found.extend(self.same_types(function, code, is_executed));
             conditions.extend(code.conditions());

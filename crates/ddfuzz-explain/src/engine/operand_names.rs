@@ -119,14 +119,16 @@ impl DebugInfo {
             found.filter(|_| !is_frame && registers(was, is).is_none())
         };
         let both = self.both((was, is), (pc, has_frame_pointer));
+        // A macro of the line may have the names.
+        let is_exact = both.is_some() && registers(was, is).is_none();
         let Some([one, other]) = both.map(|it| it.map(|it| it.0)).or_else(of_fields) else {
             return elsewhere(was, is);
         };
         let last = one.rsplit(['.', '>']).next()?;
         match names(source).iter().any(|it| it.0 == last) {
-            true if one == other => None,
-            true => Some(format!("with `{other}` in place of `{one}`")),
-            false => elsewhere(was, is),
+            _ if one == other => None,
+            in_line if in_line || is_exact => Some(format!("with `{other}` in place of `{one}`")),
+            _ => elsewhere(was, is),
         }
     }
 

@@ -604,11 +604,10 @@ impl Engine {
         };
         let found = self.last_writes(Side::Failing, None, to, watched);
         let found = if_supported(found.map(Some))?.and_then(|it| it.any);
-        // Who has saved a register at the beginning of a function has not made its value; a statement
-        // that has overwritten it there has.
+        // Who has saved a register at the beginning of a function, or calls a function that saves
+        // it, has not made its value; a statement that has overwritten it there has.
         let is_restored = recorded.executed[at].is_pop();
-        let saves =
-            |it: &Writer| is_restored && it.by == By::Program && self.statement_at(it.pc).is_none();
+        let saves = |it: &Writer| is_restored && self.saves_register(it);
         let is_own = |it: &LastWrite| {
             let writer = &it.writer;
             !saves(writer)

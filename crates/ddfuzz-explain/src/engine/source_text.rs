@@ -152,6 +152,11 @@ pub(super) fn has_hidden_constant(source: &str) -> bool {
     words(source).any(|(_, word, _)| is_constant(word) && parsed(word).is_none())
 }
 
+/// Returns true if the source text `source` has the size of something, by `sizeof`.
+pub(super) fn has_size(source: &str) -> bool {
+    words(source).any(|(_, word, _)| word == "sizeof")
+}
+
 /// Returns true if `text` is a number or a character.
 pub(super) fn is_literal(text: &str) -> bool {
     text.starts_with('\'') || parsed(text).is_some()

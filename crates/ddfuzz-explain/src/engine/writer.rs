@@ -4,8 +4,11 @@
 use std::os::unix::fs::MetadataExt;
 
 use ddfuzz_triage::memory::Memory;
+use iced_x86::Mnemonic;
 use object::{Object, ObjectSymbol};
 
+use super::change_words::decoded;
+use super::origin::LONGEST;
 use super::process::Stop;
 use super::run::{Next, Pace};
 use super::{Engine, EngineError, Point, Side, Unsupported};
@@ -401,6 +404,18 @@ impl Engine {
         let start = function.ranges[0].start.wrapping_add(self.bias);
         let first = self.statements[self.statements.partition_point(|it| *it < start)..].first();
         first.is_some_and(|first| (start..*first).contains(&pc))
+    }
+
+    /// Returns true if the write of `writer` only saves a register at the beginning of a function:
+    /// it is in the prologue, or a push, or attributed to the call of the function.
+    pub(super) fn saves_register(&self, writer: &Writer) -> bool {
+        let pc = writer.pc;
+        let is_moved = || {
+            let code = self.code_in_file(pc..pc + LONGEST).unwrap_or_default();
+            let [it] = decoded(&code, pc);
+            matches!(it.mnemonic(), Mnemonic::Push | Mnemonic::Call)
+        };
+        writer.by == By::Program && (self.statement_at(pc).is_none() || is_moved())
     }
 
     /// Returns true if the process has a file open that holds the input, and nothing else that it
