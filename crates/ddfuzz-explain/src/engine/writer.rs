@@ -20,6 +20,8 @@ const MOST_WRITES: usize = 50_000;
 const LARGEST_FRAME: u64 = 1 << 20;
 /// Largest number of bytes that the processor's four watchpoints cover.
 const WATCHED: u64 = 32;
+/// Number of bytes of a call instruction that has the distance to the called function.
+const CALL: u64 = 5;
 /// First address above all that a process can have; the kernel sets no watchpoint at this address
 /// or above.
 const END_OF_ADDRESSES: u64 = 0x7fff_ffff_f000;
@@ -410,11 +412,16 @@ impl Engine {
     /// it is in the prologue, or a push, or attributed to the call of the function.
     pub(super) fn saves_register(&self, writer: &Writer) -> bool {
         let pc = writer.pc;
-        let is_moved = || {
-            let code = self.code_in_file(pc..pc + LONGEST).unwrap_or_default();
-            let [it] = decoded(&code, pc);
-            matches!(it.mnemonic(), Mnemonic::Push | Mnemonic::Call)
+        let is_at = |start: u64| {
+            let code = self
+                .code_in_file(start..start + LONGEST)
+                .unwrap_or_default();
+            let [it] = decoded(&code, start);
+            let is_it = matches!(it.mnemonic(), Mnemonic::Push | Mnemonic::Call);
+            is_it && (start..it.next_ip()).contains(&pc)
         };
+        // A call may be told by its last byte.
+        let is_moved = || is_at(pc) || is_at(pc - (CALL - 1));
         writer.by == By::Program && (self.statement_at(pc).is_none() || is_moved())
     }
 
