@@ -59,7 +59,11 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let recorded = Recorded::of(&reader)?;
     check_options(&args, &recorded, &groups)?;
-    let one = one_target(&args, (&reader, &recorded), &groups, output)?;
+    let mut one = one_target(&args, (&reader, &recorded), &groups, output)?;
+    let abandon_when = signals::abandon_at(&stop);
+    if let Some(target) = &mut one {
+        target.abandon_when = abandon_when.clone();
+    }
     let started = match &one {
         Some(target) => Some(signals::unless_stopped(
             &stop,
@@ -72,7 +76,17 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
         output.detail(&format!("executed by {way}: {}", started.why));
     }
     let one = one.zip(started.as_ref().map(|started| started.executor.way()));
-    let subject = |entry: &Entry| subject(&args, &recorded, one.as_ref(), entry);
+    let subject = |entry: &Entry| {
+        let (target, way) = subject(&args, &recorded, one.as_ref(), entry)?;
+        let abandon_when = abandon_when.clone();
+        Some((
+            Target {
+                abandon_when,
+                ..target
+            },
+            way,
+        ))
+    };
     let (groups, missing) = runnable(groups, &subject)?;
     for (group, path) in &missing {
         let (major, path) = (group.record.major.short(), path.display());

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub(in crate::cli) use result::other_groups;
 pub use result::{CampaignReport, GroupsBefore, of_full_disk, report};
-use start_up::StartUp;
+pub(in crate::cli) use start_up::StartUp;
 
 use super::behaviour::TargetWarning;
 use super::campaign_args::{

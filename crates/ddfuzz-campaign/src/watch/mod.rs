@@ -30,7 +30,7 @@ use super::session::Summary;
 use super::settings::When;
 use super::until::{Deadline, Until};
 use super::verdict::{Judged, judged, kind_of, may_leak};
-use ddfuzz_exec::ExecError;
+use ddfuzz_exec::{ExecError, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::report::EndedBy;
 use ddfuzz_store::{Kind, KnownGroups, Store, foreign::Input};
@@ -82,6 +82,7 @@ fn watch_build(
         for _ in 0..jobs {
             let examiner = InputExaminer {
                 settings,
+                target: engine.abandoning(&settings.minimizing.target),
                 stop,
                 known: engine.steady_keys(),
                 least: engine.least_sizes(),
@@ -124,6 +125,9 @@ struct ExaminedInput {
 /// An examiner thread of a watch: runs the inputs of tasks on its own instance of the target.
 struct InputExaminer<'a> {
     settings: &'a WatchSettings,
+    /// The target that the thread runs; its runs are abandoned when the call of ddfuzz is stopped,
+    /// and two seconds after the end of the time for the watch.
+    target: Target,
     stop: &'a AtomicBool,
     /// Major and minor keys (coarse and fine hashes) of crashes that need no full record: this
     /// thread has reported a full record with these keys, or such a crash was known when the thread
@@ -140,7 +144,7 @@ struct InputExaminer<'a> {
 impl InputExaminer<'_> {
     /// Runs the examiner thread: runs the inputs of tasks and sends the results, until the channel
     /// of tasks closes, the receiver of results is gone, a run fails, or the call of ddfuzz is
-    /// stopped.
+    /// stopped. Sends nothing for an input whose run was abandoned.
     fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
@@ -149,6 +153,9 @@ impl InputExaminer<'_> {
             }
             let answer = self.examine(&mut triager, task);
             let failed = answer.is_err();
+            if matches!(answer, Err(ExecError::Abandoned)) {
+                return;
+            }
             if self.answers.send(answer).is_err() || failed {
                 return;
             }
@@ -160,11 +167,13 @@ impl InputExaminer<'_> {
         triager: &mut Option<Triager>,
         task: Task,
     ) -> Result<ExaminedInput, ExecError> {
-        let minimizing = &self.settings.minimizing;
         // The target is started with the first input, since there may never be one.
         let triager = match triager {
             Some(triager) => triager,
-            none => none.insert(Triager::of_target(&minimizing.target, minimizing.way)?),
+            none => {
+                let way = self.settings.minimizing.way;
+                none.insert(Triager::of_target(&self.target, way)?)
+            }
         };
         let leaks = self.settings.leaks || may_leak(&task.file);
         let size = task.bytes.len() as u64;
