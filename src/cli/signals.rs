@@ -88,7 +88,7 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 /// Starts a thread that prints a message on a terminal if the command has not ended a second after
-/// the first signal: the current run goes on until its time limit.
+/// the first signal.
 fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     let watch = move || {
         while !stop.load(Ordering::Relaxed) {
@@ -97,8 +97,8 @@ fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
         std::thread::sleep(Duration::from_secs(1));
         if std::io::stderr().is_terminal() && !ui::campaign::owns_terminal() {
             eprintln!(
-                "stopping when the current run ends; a second signal (Ctrl-C) stops at once, and \
-                 loses nothing but that run"
+                "stopping; a second signal (Ctrl-C) stops at once, and loses nothing but what is \
+                 being done"
             );
         }
     };

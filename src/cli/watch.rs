@@ -93,10 +93,12 @@ pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.reports.check(output)?;
     args.html.check(&args.out, &args.reports, output)?;
     args.target.check_given("watch", &args.dirs)?;
-    let mut target = args.target.target()?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    target.abandon_when = signals::abandon_at(&stop);
+    let target = args
+        .target
+        .target()?
+        .abandoned_when(signals::abandon_at(&stop));
     let start_up = StartUp::begin(None, &stop, &deadline);
     let (started, way) = start_up.start(&args.target, &target, output)?;
     let settings = WatchSettings {

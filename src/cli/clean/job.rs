@@ -120,10 +120,8 @@ impl CleanJob {
     /// Returns the target that the options name; its runs are abandoned when the user stops the
     /// cleanup.
     fn target(&self) -> Result<Target, Failure> {
-        Ok(Target {
-            abandon_when: signals::abandon_at(&self.stop),
-            ..self.args.target.target()?
-        })
+        let target = self.args.target.target()?;
+        Ok(target.abandoned_when(signals::abandon_at(&self.stop)))
     }
 
     fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> CleanSettings {

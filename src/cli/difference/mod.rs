@@ -174,8 +174,7 @@ fn criterion(
         check_baseline_test(task, args.invert, &mut test)?;
         return Ok(FailureCriterion::Test(Box::new(test.with_fixed_time())));
     }
-    let mut target = args.target.target()?;
-    target.abandon_when = abandon_when.clone();
+    let target = args.target.target()?.abandoned_when(abandon_when.clone());
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline_crash(task, args.invert, &target, way)?;
     let group = crash.keys.major.short();

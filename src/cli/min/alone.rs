@@ -96,8 +96,10 @@ fn fails(
     screen: &MinScreen<'_>,
 ) -> Result<bool, Failure> {
     let (Some(script), Some(path)) = (&args.test, &args.input) else {
-        let mut target = args.target.target()?;
-        target.abandon_when = screen.abandon_when.clone();
+        let target = args
+            .target
+            .target()?
+            .abandoned_when(screen.abandon_when.clone());
         let mut triager = Triager::of_target(&target, way)?;
         return Ok(fails_alone(&mut triager, text, key, runs, screen.stop)?);
     };

@@ -48,12 +48,12 @@ pub(super) fn is_output_directory(path: &Path) -> bool {
 /// Runs `ddfuzz min OUT`: minimizes all groups of an output directory, and prints the result.
 pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, Failure> {
     check(args)?;
-    let mut target = match args.target.is_named() {
+    let target = match args.target.is_named() {
         true => rerun_target(&Reader::open(out)?.campaigns()?, &args.target)?,
         false => recorded_target(out, &args.target)?,
     };
     let stop = signals::stop_flag()?;
-    target.abandon_when = signals::abandon_at(&stop);
+    let target = target.abandoned_when(signals::abandon_at(&stop));
     let (started, way) = args.target.start(&target, &stop, output)?;
     let minimizing = Minimizing {
         // Resumed minimizations have used up the default budget.

@@ -260,8 +260,10 @@ fn minimize_crash(
     screen: &MinScreen<'_>,
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
-    let mut target = args.target.target()?;
-    target.abandon_when = screen.abandon_when.clone();
+    let target = args
+        .target
+        .target()?
+        .abandoned_when(screen.abandon_when.clone());
     let place = args.place()?;
     let call_files = args.call_files(&place)?;
     check_test_export(args, &place)?;

@@ -243,8 +243,8 @@ pub(super) fn settings(
 ) -> StudySettings {
     let seed = campaign.seed.unwrap_or_default();
     let limits = args.limits();
-    let mut nothing = Target::new(Program::Path(PathBuf::from("/")));
-    nothing.abandon_when = abandon_when.clone();
+    let nothing = Target::new(Program::Path(PathBuf::from("/")));
+    let nothing = nothing.abandoned_when(abandon_when.clone());
     let mut minimizing = (args.shrink).minimizing(nothing, Way::Command, args.timeout.is_none());
     let jobs = workers(args.jobs);
     (minimizing.seed, minimizing.jobs) = (Some(seed), jobs);

@@ -129,13 +129,13 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         list_targets(output);
         return Ok(Exit::Done);
     }
-    let mut target = args.target_to_run(output)?;
+    let target = args.target_to_run(output)?;
     let known = read_known_and_against(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
     args.html.check(&args.out, &args.reports, output)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    target.abandon_when = signals::abandon_at(&stop);
+    let target = target.abandoned_when(signals::abandon_at(&stop));
     let start_up = StartUp::begin(args.fuzzing_time(), &stop, &deadline);
     let (mut started, way) = start_up.start(&args.target, &target, output)?;
     let mut target_warnings = start_up::target_warnings(&mut started, &target);

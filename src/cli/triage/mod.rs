@@ -91,14 +91,16 @@ pub struct TriageArgs {
 
 pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("triage", &args.inputs)?;
-    let mut target = args.target.target()?;
+    let stop = signals::stop_flag()?;
+    let target = args
+        .target
+        .target()?
+        .abandoned_when(signals::abandon_at(&stop));
     let known = read_known(args.known.as_deref())?;
     let against = args.against.as_deref().map(Against::read).transpose()?;
     let output = &args.reports.check(output)?;
     args.check_page(output)?;
     let found = find_inputs(&args.inputs, args.out.as_deref(), output)?;
-    let stop = signals::stop_flag()?;
-    target.abandon_when = signals::abandon_at(&stop);
     let (started, way) = args.target.start(&target, &stop, output)?;
     let name = target_name(&target);
     let job = TriageJob {

@@ -60,10 +60,10 @@ pub fn run(
     let output = &args.reports.check(output)?;
     args.html.check(&args.out, &args.reports, output)?;
     args.target.program = vec![program.into()];
-    let mut target = args.named_target()?;
+    let target = args.named_target()?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    target.abandon_when = signals::abandon_at(&stop);
+    let target = target.abandoned_when(signals::abandon_at(&stop));
     let start_up = StartUp::begin(None, &stop, &deadline);
     let (mut started, way) = start_up.start(&args.target, &target, output)?;
     check_harness(&mut *started.executor, name, &project.corpus(name), output)?;

@@ -84,10 +84,10 @@ pub(super) fn outlasts(
     abandon_when: &AbandonWhen,
 ) -> Result<bool, ExecError> {
     let patient = TimeLimit::from(limits).times(HANG_FACTOR).within(limits);
-    let Some(mut target) = subject.target.target(patient) else {
+    let Some(target) = subject.target.target(patient) else {
         return Ok(false);
     };
-    target.abandon_when = abandon_when.clone();
+    let target = target.abandoned_when(abandon_when.clone());
     let mut started = start(&target, Some(subject.target.way), Freshness::Fresh)?;
     Ok(started.executor.run(input)?.ended == Ended::Timeout)
 }
