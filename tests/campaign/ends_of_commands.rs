@@ -195,6 +195,41 @@ fn the_time_ends_a_watch() {
 }
 
 #[test]
+fn results_that_wait_for_an_abandoned_run_count() {
+    let desk = desk();
+    hold(&desk);
+    let words = "--jobs 2 --exec inject --timeout 9000 --minimize off --json";
+    for time in ["500ms", "2s", "8s", "32s"] {
+        let call = format!("watch in {words} --time {time} -o out-{time} -- ./stuck");
+        let result = ended(&desk, &call, false).json();
+        if result["runs"] == 4 {
+            assert_eq!(result["groups"][0]["runs_seen"], 2, "{result}");
+            let journal = String::from_utf8(desk.read(&format!("out-{time}/triage.jsonl")));
+            assert_eq!(journal.unwrap().lines().count(), 4);
+            return;
+        }
+    }
+    panic!("not all other files are run in time");
+}
+
+#[test]
+fn a_new_group_ends_a_watch_that_waits_for_it() {
+    let desk = desk();
+    hold(&desk);
+    let words = "--until first --jobs 2 --exec inject --timeout 9000 --minimize off --json";
+    for out in ["1", "2", "3", "4", "5"] {
+        let call = format!("watch in {words} -o {out} -- ./stuck");
+        let result = ended(&desk, &call, false).exits(1).json();
+        assert_eq!(result["ended_by"], "until", "{result}");
+        has_no_verdict(&desk, out);
+        if desk.file("tmp/begun").exists() {
+            return;
+        }
+    }
+    panic!("no run was under way");
+}
+
+#[test]
 fn a_time_that_ends_the_start_of_a_watch_is_told() {
     let desk = Desk::new();
     desk.script("never", "touch $DESK/tmp/begun; exec sleep 100000");

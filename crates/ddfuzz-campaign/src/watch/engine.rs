@@ -5,8 +5,8 @@
 //! committed on arrival.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
@@ -232,12 +232,13 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Returns a copy of `target` for the examiner threads, whose runs are also abandoned some time
-    /// after the end of the time for the watch ([`WatchEngine::abandon_at`]).
-    pub(super) fn abandoning(&self, target: &Target) -> Target {
-        Target {
-            abandon_when: target.abandon_when.clone().or_at(self.abandon_at()),
-            ..target.clone()
-        }
+    /// after the end of the time for the watch ([`WatchEngine::abandon_at`]), and when `is_over`
+    /// turns true.
+    pub(super) fn abandoning(&self, target: &Target, is_over: &Arc<AtomicBool>) -> Target {
+        let is_over = Arc::clone(is_over);
+        let stopped = target.abandon_when.clone().or_at(self.abandon_at());
+        let stopped = stopped.or(move || is_over.load(Ordering::Relaxed));
+        target.clone().abandoned_when(stopped)
     }
 
     /// Returns true if the examiner threads have abandoned their runs because the time for the watch

@@ -15,8 +15,8 @@ mod sources;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crossbeam::channel::{self, Receiver, Sender};
@@ -74,6 +74,8 @@ fn watch_build(
     stop: &AtomicBool,
 ) -> Result<Option<Summary>, CampaignError> {
     let jobs = settings.jobs.max(1);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let target = engine.abandoning(&settings.minimizing.target, &is_over);
     std::thread::scope(|scope| {
         let (task, tasks) = channel::bounded(jobs);
         let (answer, answers) = channel::unbounded();
@@ -82,7 +84,7 @@ fn watch_build(
         for _ in 0..jobs {
             let examiner = InputExaminer {
                 settings,
-                target: engine.abandoning(&settings.minimizing.target),
+                target: &target,
                 stop,
                 known: engine.steady_keys(),
                 least: engine.least_sizes(),
@@ -94,12 +96,14 @@ fn watch_build(
         drop((tasks, answer));
         let (store, minimizing) = (engine.session.store, &settings.minimizing);
         scope.spawn(move || run_minimizer(store, minimizing, stop, &orders, &reply));
-        engine.run(Channels {
+        let done = engine.run(Channels {
             task,
             answers,
             order,
             replies,
-        })
+        });
+        is_over.store(true, Ordering::Relaxed);
+        done
     })
 }
 
@@ -125,9 +129,10 @@ struct ExaminedInput {
 /// An examiner thread of a watch: runs the inputs of tasks on its own instance of the target.
 struct InputExaminer<'a> {
     settings: &'a WatchSettings,
-    /// The target that the thread runs; its runs are abandoned when the call of ddfuzz is stopped,
-    /// and two seconds after the end of the time for the watch.
-    target: Target,
+    /// The target that the thread runs. Its runs are abandoned when the call of ddfuzz is stopped,
+    /// two seconds after the end of the time for the watch, and when the watch ends for another
+    /// reason.
+    target: &'a Target,
     stop: &'a AtomicBool,
     /// Major and minor keys (coarse and fine hashes) of crashes that need no full record: this
     /// thread has reported a full record with these keys, or such a crash was known when the thread
@@ -172,7 +177,7 @@ impl InputExaminer<'_> {
             Some(triager) => triager,
             none => {
                 let way = self.settings.minimizing.way;
-                none.insert(Triager::of_target(&self.target, way)?)
+                none.insert(Triager::of_target(self.target, way)?)
             }
         };
         let leaks = self.settings.leaks || may_leak(&task.file);
