@@ -49,7 +49,7 @@ fn desk() -> Desk {
     desk.write("crash", &crash);
     desk.write("in/0", &crash);
     desk.write("in/1", "held up");
-    desk.write("in/2", "harmless");
+    desk.write("in/2", "sound");
     desk.write("in/3", format!("{crash}x"));
     desk.write("in/4", "well");
     desk.script("test.sh", "$DESK/stuck <$1; [ $? -gt 128 ]");
@@ -141,10 +141,8 @@ fn has_no_verdict(desk: &Desk, out: &str) {
     let journal = std::fs::read_to_string(desk.file(out).join("triage.jsonl"));
     let journal = journal.unwrap_or_default();
     assert!(!journal.contains("timeout"), "{journal}");
-    for text in ["held up", "harmless"] {
-        let hash = blake3::hash(text.as_bytes()).to_hex();
-        assert!(!journal.contains(hash.as_str()), "{text}: {journal}");
-    }
+    let hash = blake3::hash(b"held up").to_hex();
+    assert!(!journal.contains(hash.as_str()), "{journal}");
 }
 
 /// What an output directory came to, but for its journal, whose order depends on the workers, and

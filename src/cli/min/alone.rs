@@ -96,11 +96,7 @@ fn fails(
     screen: &MinScreen<'_>,
 ) -> Result<bool, Failure> {
     let (Some(script), Some(path)) = (&args.test, &args.input) else {
-        let target = args
-            .target
-            .target()?
-            .abandoned_when(screen.abandon_when.clone());
-        let mut triager = Triager::of_target(&target, way)?;
+        let mut triager = Triager::of_target(&screen.target(args)?, way)?;
         return Ok(fails_alone(&mut triager, text, key, runs, screen.stop)?);
     };
     let test = Interestingness::find(script, &args.target, path)?;

@@ -215,6 +215,12 @@ pub(super) struct MinScreen<'a> {
 }
 
 impl MinScreen<'_> {
+    /// Returns the target that the options name; its runs are abandoned when the user stops ddfuzz.
+    fn target(&self, args: &MinArgs) -> Result<Target, Failure> {
+        let target = args.target.target()?;
+        Ok(target.abandoned_when(self.abandon_when.clone()))
+    }
+
     /// Prints the class, message, place and group of the crash that is minimized, and the way in
     /// which the target is executed.
     fn say_crash(&self, crash: &Crash, way: Way) {
@@ -260,10 +266,7 @@ fn minimize_crash(
     screen: &MinScreen<'_>,
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
-    let target = args
-        .target
-        .target()?
-        .abandoned_when(screen.abandon_when.clone());
+    let target = screen.target(args)?;
     let place = args.place()?;
     let call_files = args.call_files(&place)?;
     check_test_export(args, &place)?;
