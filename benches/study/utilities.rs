@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ddfuzz::campaign::study::list::{List, installed};
 use ddfuzz::campaign::study::{RequestedUtilities, RunEnvironment, Selection, StudyPlan, Utility};
-use ddfuzz::exec::{ExecError, Freshness, Limits, Sandbox, Target, Way, start};
+use ddfuzz::exec::{AbandonWhen, ExecError, Freshness, Limits, Sandbox, Target, Way, start};
 
 use crate::cost;
 
@@ -71,6 +71,7 @@ fn row(utility: &Utility, runs: usize) -> Result<Row, ExecError> {
         sandbox: Sandbox::On,
         path: OsString::from(installed::PATH.join(":")),
         freeze_start: false,
+        abandon_when: AbandonWhen::default(),
     };
     let program = utility.path.clone().unwrap_or_default();
     let target = environment.target(program, &utility.invocations[0], &[]);

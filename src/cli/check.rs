@@ -60,19 +60,15 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let recorded = Recorded::of(&reader)?;
     check_options(&args, &recorded, &groups)?;
     let one = one_target(&args, (&reader, &recorded), &groups, output)?;
-    let started = match &one {
-        Some(target) => Some(signals::unless_stopped(
-            &stop,
-            args.target.probe(target, output),
-        )?),
-        None => None,
+    let abandon_when = signals::abandon_at(&stop);
+    let one = one.map(|target| target.abandoned_when(abandon_when.clone()));
+    let start = |target| args.target.start(target, &stop, output);
+    let started = one.as_ref().map(start).transpose()?;
+    let one = one.zip(started.as_ref().map(|(_, way)| *way));
+    let subject = |entry: &Entry| {
+        let (target, way) = subject(&args, &recorded, one.as_ref(), entry)?;
+        Some((target.abandoned_when(abandon_when.clone()), way))
     };
-    if let Some(started) = &started {
-        let way = started.executor.way();
-        output.detail(&format!("executed by {way}: {}", started.why));
-    }
-    let one = one.zip(started.as_ref().map(|started| started.executor.way()));
-    let subject = |entry: &Entry| subject(&args, &recorded, one.as_ref(), entry);
     let (groups, missing) = runnable(groups, &subject)?;
     for (group, path) in &missing {
         let (major, path) = (group.record.major.short(), path.display());
@@ -100,7 +96,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let checked = recheck.run(jobs, &|done| line.show(done, "checked"));
     let checked = signals::unless_stopped(&stop, checked.map_err(Failure::from))?;
     drop(line);
-    if let Some(started) = started {
+    if let Some((started, _)) = started {
         warn_of_refusal(started.executor, &checked, output);
     }
     let target = one.as_ref().map(|(target, _)| target);

@@ -351,7 +351,7 @@ impl From<ExecError> for Failure {
             ExecError::NotExecutable { why, .. } => {
                 baseline("program-not-executable", hint_of_not_executable(why))
             }
-            ExecError::Abandoned => (Exit::Interrupted, "interrupted", CONTINUE),
+            ExecError::Abandoned => return Failure::interrupted().hint(CONTINUE),
             ExecError::UnknownBundled { .. } => (Exit::Usage, "unknown-target", LISTED),
             ExecError::RootOnly { is_cwd: true, .. } => baseline(
                 "root-only",

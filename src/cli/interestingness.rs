@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::target::TargetArgs;
 use super::{Exit, Failure};
 use crate::delta::{Caching, Outcome};
-use crate::exec::{Ended, ExecError, Limits, Program, Target, Way, find_program};
+use crate::exec::{AbandonWhen, Ended, ExecError, Limits, Program, Target, Way, find_program};
 use crate::minimize::log::{OsText, StartLine, TargetRecord, TestRecord};
 use crate::minimize::{Kind, Oracle, OracleError, Script, TestOracle};
 
@@ -60,6 +60,13 @@ impl Interestingness {
     pub fn oracle(&self) -> Result<TestOracle, Failure> {
         let oracle = self.one_more();
         oracle.map_err(|error| explain_test_error(error, self.script.path()))
+    }
+
+    /// Returns the interestingness test with the conditions `abandon_when`, under which its runs are
+    /// abandoned.
+    pub fn abandoned_when(mut self, abandon_when: AbandonWhen) -> Interestingness {
+        self.target.abandon_when = abandon_when;
+        self
     }
 
     /// Returns the interestingness test with a time limit that stays as it is, instead of being

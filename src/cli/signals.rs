@@ -88,7 +88,7 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 /// Starts a thread that prints a message on a terminal if the command has not ended a second after
-/// the first signal: the current run goes on until its time limit.
+/// the first signal.
 fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     let watch = move || {
         while !stop.load(Ordering::Relaxed) {
@@ -97,8 +97,8 @@ fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
         std::thread::sleep(Duration::from_secs(1));
         if std::io::stderr().is_terminal() && !ui::campaign::owns_terminal() {
             eprintln!(
-                "stopping when the current run ends; a second signal (Ctrl-C) stops at once, and \
-                 loses nothing but that run"
+                "stopping; a second signal (Ctrl-C) stops at once, and loses nothing but what is \
+                 being done"
             );
         }
     };
@@ -108,9 +108,17 @@ fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
 }
 
 /// Makes the first SIGINT or SIGTERM end ddfuzz at once, together with all processes that it
-/// traces, with the error "interrupted". This is for commands that have nothing to save.
-pub fn end_at_first(stop: &Arc<AtomicBool>, output: &Output) -> Result<(), Failure> {
+/// traces, with the error "interrupted" and `hint`. This is for commands that have nothing to save.
+pub fn end_at_first(
+    stop: &Arc<AtomicBool>,
+    hint: Option<&str>,
+    output: &Output,
+) -> Result<(), Failure> {
     let (stop, output) = (Arc::clone(stop), output.clone());
+    let interrupted = match hint {
+        Some(hint) => Failure::interrupted().hint(hint),
+        None => Failure::interrupted(),
+    };
     let watch = move || {
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(SIGNAL_INTERVAL);
@@ -119,7 +127,7 @@ pub fn end_at_first(stop: &Arc<AtomicBool>, output: &Output) -> Result<(), Failu
         if std::io::stderr().is_terminal() {
             eprint!("\r\u{1b}[K");
         }
-        output.failure(&Failure::interrupted());
+        output.failure(&interrupted);
         std::process::exit(Exit::Interrupted as i32);
     };
     let watching = std::thread::Builder::new().spawn(watch);
@@ -142,6 +150,15 @@ pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadl
 pub fn abandon_at(stop: &Arc<AtomicBool>) -> AbandonWhen {
     let stop = Arc::clone(stop);
     AbandonWhen::default().or(move || stop.load(Ordering::Relaxed))
+}
+
+/// Returns `result`; but `otherwise` if it is the failure of a call that the user stops, as of a run
+/// that was abandoned. This is for work that a stopped call may leave out.
+pub fn unless_interrupted<T>(result: Result<T, Failure>, otherwise: T) -> Result<T, Failure> {
+    match result {
+        Err(failure) if failure.exit == Exit::Interrupted => Ok(otherwise),
+        result => result,
+    }
 }
 
 /// Returns `result`. If it is a failure to run the target or an internal error (exit code 3 or 70),

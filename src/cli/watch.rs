@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::campaign_args::{MinimizationArgs, read_known_and_against};
 use super::report::HtmlArgs;
 use super::reports::{ReportArgs, target_name};
-use super::run::{CampaignReport, GroupsBefore, StoreRequest, open_store, report, screen};
+use super::run::{CampaignReport, GroupsBefore, StartUp, StoreRequest, open_store, report, screen};
 use super::target::TargetArgs;
 use super::ui::campaign::Heading;
 use super::{Exit, Failure, Output, signals, values};
@@ -93,10 +93,14 @@ pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &args.reports.check(output)?;
     args.html.check(&args.out, &args.reports, output)?;
     args.target.check_given("watch", &args.dirs)?;
-    let target = args.target.target()?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    let (started, way) = args.target.start(&target, &stop, output)?;
+    let target = args
+        .target
+        .target()?
+        .abandoned_when(signals::abandon_at(&stop));
+    let start_up = StartUp::begin(None, &stop, &deadline);
+    let (started, way) = start_up.start(&args.target, &target, output)?;
     let settings = WatchSettings {
         deadline,
         ..settings(&args, target, way)?

@@ -8,6 +8,7 @@ mod crashes;
 mod ddfuzz;
 mod dictionary;
 mod ends;
+mod ends_of_commands;
 mod flaky;
 mod generator;
 mod guided;

@@ -108,10 +108,14 @@ pub fn minimize_pending(
         };
         progress(screen);
         let Some(id) = left.first() else {
-            if met.file_next(store, minimizing, &wanted)? {
-                continue;
+            match met.file_next(store, minimizing, &wanted) {
+                Ok(true) => continue,
+                // The run that was to show the crash was abandoned.
+                Err(error) if !(stop.load(Ordering::Relaxed) && is_of_target(&error)) => {
+                    return Err(error);
+                }
+                Ok(false) | Err(_) => return Ok(()),
             }
-            return Ok(());
         };
         taken.insert(id.clone());
         let options = Options {

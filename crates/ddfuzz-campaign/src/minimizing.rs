@@ -163,7 +163,7 @@ impl Minimizing {
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
         match own {
             Some((target, way)) => Minimizing {
-                target: target.abandoned_as(&self.target),
+                target: target.abandoned_when(self.target.abandon_when.clone()),
                 way,
                 ..self.clone()
             },

@@ -200,7 +200,7 @@ impl Deadline {
 
 /// Time for which the classification of a run may go on after the workers have to stop, so that a
 /// crash that has occurred just before is still found.
-const CLASSIFICATION_TIME: Duration = Duration::from_secs(2);
+pub(crate) const CLASSIFICATION_TIME: Duration = Duration::from_secs(2);
 
 /// Returns a copy of `target` for runs that classify a run which has ended: they are abandoned two
 /// seconds ([`CLASSIFICATION_TIME`]) later than other runs of `target`.
@@ -268,13 +268,14 @@ impl<'a> StopCondition<'a> {
     }
 
     /// Returns a copy of `target` whose runs are also abandoned as soon as the workers have to
-    /// stop, so that a worker does not wait for the end of its current run.
-    pub(crate) fn abandoning(&self, target: &Target) -> Target {
+    /// stop, so that a worker does not wait for the end of its current run; at the end of the time
+    /// for fuzzing, they may go on for the time `patience`.
+    pub(crate) fn abandoning(&self, target: &Target, patience: Duration) -> Target {
         let broken = Arc::clone(&self.broken);
         let stopped = target.abandon_when.clone();
         let stopped = stopped.or(move || broken.load(Ordering::Relaxed));
         Target {
-            abandon_when: stopped.or_at(self.deadline),
+            abandon_when: stopped.or_at(self.deadline.and_then(|end| end.checked_add(patience))),
             ..target.clone()
         }
     }

@@ -68,10 +68,10 @@ impl Target {
         }
     }
 
-    /// Returns this target with the conditions of `other` under which its runs are abandoned.
+    /// Returns this target with other conditions under which its runs are abandoned: `conditions`.
     #[must_use]
-    pub fn abandoned_as(mut self, other: &Target) -> Target {
-        self.abandon_when = other.abandon_when.clone();
+    pub fn abandoned_when(mut self, conditions: AbandonWhen) -> Target {
+        self.abandon_when = conditions;
         self
     }
 

@@ -258,8 +258,9 @@ pub(crate) fn wait_until_readable(fd: impl AsFd, timeout: Duration) -> bool {
 }
 
 /// Maximum wall time of a run, as a multiple of its limit on wall time: the run ends then even if
-/// it waited for a processor most of the time.
-const WALL_FACTOR: u32 = 10;
+/// it waited for a processor most of the time. With the usual limits (1 s of CPU time, 2 s of wall
+/// time), a run that gets 0.5 % of a processor still reaches its limit on CPU time before that.
+const WALL_FACTOR: u32 = 100;
 
 /// Measures a run's scheduling delay: how long it has waited for a processor. A wall clock cannot
 /// distinguish a sleeping process from a process that a busy machine keeps from running
@@ -301,7 +302,9 @@ impl SchedulingDelay {
     }
 
     /// Whether the run has used up its limit on wall time. Time that it waited for a processor does
-    /// not count, up to nine times the limit.
+    /// not count, and the limit is not used up while a thread of the run, or one that reads its
+    /// output, runs or waits for a processor: only a run that sleeps is over the limit. A run that
+    /// has taken 100 times the limit is over it in any case.
     pub fn wall_is_over(&mut self, limit: Duration) -> bool {
         let now = Instant::now();
         let readers = self.readers.iter();
@@ -310,7 +313,16 @@ impl SchedulingDelay {
             .collect();
         self.note(proc_tree::run_delays(self.root), readers, now);
         let elapsed = now.duration_since(self.began);
-        elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(WALL_FACTOR)
+        elapsed >= limit.saturating_mul(WALL_FACTOR)
+            || elapsed.saturating_sub(self.total) >= limit && !self.is_runnable()
+    }
+
+    /// Whether a thread of the run, or one that reads its output, runs or waits for a processor at
+    /// this moment. The kernel reports a delay only once it is over, so that the delay of such a
+    /// thread may be unknown yet.
+    fn is_runnable(&self) -> bool {
+        let reader_is = |reader: &Pid| proc_tree::own_thread_is_runnable(*reader);
+        proc_tree::is_runnable(self.root) || self.readers.iter().any(reader_is)
     }
 
     /// Adds to `total` how long the run has waited for a processor since the last measurement: the
@@ -344,6 +356,7 @@ impl SchedulingDelay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{io::Read, process::Stdio};
 
     const SLICE: Duration = Duration::from_millis(10);
 
@@ -416,6 +429,35 @@ mod tests {
         };
         assert_eq!(over(1001, 0), Some(true));
         assert_eq!(over(1500, 1400), Some(false));
-        assert_eq!(over(10_001, 10_000), Some(true));
+        assert_eq!(over(99_000, 98_500), Some(false));
+        assert_eq!(over(100_001, 100_000), Some(true));
+    }
+
+    #[test]
+    fn a_run_that_computes_has_wall_time_left_and_one_that_sleeps_has_none() {
+        let limit = Duration::from_millis(100);
+        // Whether the limit is over by the time that a shell has run `script` up to its output.
+        let over = |script: &str, factor: u32| {
+            let mut shell = std::process::Command::new("sh");
+            let shell = shell.args(["-c", script]).stdout(Stdio::piped());
+            let shell = shell.stdin(Stdio::piped());
+            let mut child = shell.spawn().expect("there is a shell");
+            let mut byte = [0];
+            let output = child.stdout.as_mut().expect("its output is a pipe");
+            output.read_exact(&mut byte).expect("it writes");
+            let pid = Pid::from_raw(child.id().cast_signed());
+            let asleep = Instant::now() + Duration::from_secs(60);
+            while !script.contains(":;") && proc_tree::is_runnable(pid) && Instant::now() < asleep {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let began = Instant::now().checked_sub(limit * factor).expect("a clock");
+            let is_over = SchedulingDelay::new(pid, began).wall_is_over(limit);
+            child.kill().expect("it runs");
+            child.wait().expect("it is reaped");
+            is_over
+        };
+        assert!(!over("echo; while :; do :; done", 2));
+        assert!(over("echo; while :; do :; done", WALL_FACTOR));
+        assert!(over("echo; read line", 2));
     }
 }

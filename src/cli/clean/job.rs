@@ -50,8 +50,7 @@ impl CleanJob {
             .transpose()?;
         super::check_trim(&self.args)?;
         check_places(&self.args)?;
-        let target = self.args.target.target()?;
-        let target = counting(&target);
+        let target = counting(&self.target()?);
         let (started, way) = self.start(&target, output)?;
         // No other call may write to the output directory before its files are copied from there.
         let (mut result, _store) = self.clean(target, way, started, output)?;
@@ -102,7 +101,7 @@ impl CleanJob {
     ) -> Result<(CleanResult, Store), Failure> {
         let args = &self.args;
         check_any_input(&args.corpus, args.out(), args.max_len.unwrap_or(MAX_LEN))?;
-        let filed_for = args.target.target()?;
+        let filed_for = self.target()?;
         let fresh = campaign_of(&filed_for, way, None);
         let mut store = Store::create_or_resume(args.out(), fresh.clone())?;
         let id = store.join_campaign(fresh)?;
@@ -116,6 +115,13 @@ impl CleanJob {
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         let result = signals::unless_stopped(&self.stop, result.map_err(Failure::from))?;
         Ok((result, store))
+    }
+
+    /// Returns the target that the options name; its runs are abandoned when the user stops the
+    /// cleanup.
+    fn target(&self) -> Result<Target, Failure> {
+        let target = self.args.target.target()?;
+        Ok(target.abandoned_when(signals::abandon_at(&self.stop)))
     }
 
     fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> CleanSettings {

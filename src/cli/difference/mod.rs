@@ -15,6 +15,7 @@ use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals};
 use crate::campaign::Minimizing;
 use crate::delta::Dd;
+use crate::exec::AbandonWhen;
 use crate::minimize::isolate::{DifferenceResult, Differing, Isolated};
 use crate::minimize::log::{Goal, OsText, Units};
 use crate::report::{size, text};
@@ -121,7 +122,7 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
     let place = ResultPlace::choose(&args.results, &only_read, named, task.endings())?;
     let stop = signals::stop_flag()?;
     let began = Instant::now();
-    let criterion = criterion(task, args, &place, output);
+    let criterion = criterion(task, args, &place, &signals::abandon_at(&stop), output);
     let criterion = signals::unless_stopped(&stop, criterion)?;
     let shown_in = began.elapsed();
     if args.results.force {
@@ -156,22 +157,24 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
 
 /// Chooses the criterion that decides whether a candidate fails, a crash or an interestingness
 /// test, and checks that the inputs behave as required by this criterion, before any file is
-/// written.
+/// written. Runs are abandoned under the conditions `abandon_when`.
 fn criterion(
     task: &SearchTask,
     args: &SearchArgs,
     place: &ResultPlace,
+    abandon_when: &AbandonWhen,
     output: &Output,
 ) -> Result<FailureCriterion, Failure> {
     if let Some(script) = &args.test {
-        let mut test = Interestingness::find(script, &args.target, &task.failing.path)?;
+        let test = Interestingness::find(script, &args.target, &task.failing.path)?;
+        let mut test = test.abandoned_when(abandon_when.clone());
         if matches!(place, ResultPlace::Directory(_)) {
             return Err(no_group());
         }
         check_baseline_test(task, args.invert, &mut test)?;
         return Ok(FailureCriterion::Test(Box::new(test.with_fixed_time())));
     }
-    let target = args.target.target()?;
+    let target = args.target.target()?.abandoned_when(abandon_when.clone());
     let way = args.target.probe(&target, output)?.executor.way();
     let crash = baseline_crash(task, args.invert, &target, way)?;
     let group = crash.keys.major.short();

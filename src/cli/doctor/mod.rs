@@ -101,6 +101,7 @@ pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     let named = args.target.is_named();
     let target = named.then(|| args.target.target()).transpose()?;
     let stop = signals::stop_flag()?;
+    let target = target.map(|target| target.abandoned_when(signals::abandon_at(&stop)));
     report.checks = machine::checks();
     if let Some(target) = &target {
         examine(&args, target, &stop, output, &mut report)?;

@@ -123,7 +123,7 @@ pub fn run(args: ExplainArgs, output: &Output) -> Result<Exit, Failure> {
     let directory = (args.inputs.first()).filter(|out| out.join("ddfuzz.json").is_file());
     // Of a single explanation there is nothing to save.
     if directory.is_none() {
-        signals::end_at_first(&stop, output)?;
+        signals::end_at_first(&stop, None, output)?;
     }
     match args.inputs.first() {
         Some(out) if directory.is_some() => args.explain_directory(out, &stop, output),
@@ -240,7 +240,7 @@ impl ExplainArgs {
 
     /// Explains the groups of the output directory `out`, or the one that the user names, one after
     /// the other. For a group that cannot be explained, prints why, and continues with the next
-    /// one. Ends early when `stop` turns true.
+    /// one. Ends ddfuzz when `stop` turns true.
     fn explain_directory(
         &self,
         out: &Path,
@@ -248,16 +248,11 @@ impl ExplainArgs {
         output: &Output,
     ) -> Result<Exit, Failure> {
         let (reader, chosen, mut failed) = self.chosen_groups(out, output)?;
-        if chosen.len() == 1 {
-            signals::end_at_first(stop, output)?;
-        }
+        // Explanations that are complete have their files.
+        let hint = "the groups that are explained have their files; call it again for the others";
+        signals::end_at_first(stop, (chosen.len() > 1).then_some(hint), output)?;
         let mut groups = Vec::new();
         for one in &chosen {
-            if chosen.len() > 1 && stop.load(Ordering::Relaxed) {
-                let hint =
-                    "the groups that are explained have their files; call it again for the others";
-                return Err(Failure::interrupted().hint(hint));
-            }
             let folder = self.folder_of(one, chosen.len());
             match folder.and_then(|folder| self.explain_group(&reader, one, &folder, output)) {
                 Ok(explanation) => groups.push(ExplainedGroup {

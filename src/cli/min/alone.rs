@@ -6,7 +6,7 @@ use super::{MinArgs, MinScreen, read_input};
 use crate::campaign::{Finished, fails_alone};
 use crate::cli::interestingness::Interestingness;
 use crate::cli::run::workers;
-use crate::cli::{DISTURBED, Failure};
+use crate::cli::{DISTURBED, Failure, signals};
 use crate::delta::Outcome;
 use crate::exec::Way;
 use crate::minimize::{AGREEING_RUNS, Kind, Oracle, Rate};
@@ -37,7 +37,9 @@ pub(super) fn disturbance(
         return Ok(None);
     }
     let way = finished.start.target.way;
-    let fails = fails(args, &finished.minimized.text, (key, RUNS), way, screen)?;
+    let fails = fails(args, &finished.minimized.text, (key, RUNS), way, screen);
+    // The result stays, though the user stops the runs after it.
+    let fails = signals::unless_interrupted(fails, false)?;
     Ok(fails.then(|| {
         format!(
             "warning: run alone, the result fails in each of {RUNS} runs: {DISTURBED}; minimize again \
@@ -94,10 +96,12 @@ fn fails(
     screen: &MinScreen<'_>,
 ) -> Result<bool, Failure> {
     let (Some(script), Some(path)) = (&args.test, &args.input) else {
-        let mut triager = Triager::of_target(&args.target.target()?, way)?;
+        let mut triager = Triager::of_target(&screen.target(args)?, way)?;
         return Ok(fails_alone(&mut triager, text, key, runs, screen.stop)?);
     };
-    let mut oracle = Interestingness::find(script, &args.target, path)?.oracle()?;
+    let test = Interestingness::find(script, &args.target, path)?;
+    let test = test.abandoned_when(screen.abandon_when.clone());
+    let mut oracle = test.oracle()?;
     for _ in 0..runs {
         let is_stopped = screen.stop.load(Ordering::Relaxed);
         if is_stopped || oracle.ask_fresh(text, Kind::Deleting)?.outcome != Outcome::Fail {

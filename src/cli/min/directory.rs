@@ -53,6 +53,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
         false => recorded_target(out, &args.target)?,
     };
     let stop = signals::stop_flag()?;
+    let target = target.abandoned_when(signals::abandon_at(&stop));
     let (started, way) = args.target.start(&target, &stop, output)?;
     let minimizing = Minimizing {
         // Resumed minimizations have used up the default budget.

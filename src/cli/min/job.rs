@@ -290,7 +290,8 @@ pub(super) fn minimize_by_test(
     input: &[u8],
     screen: &MinScreen<'_>,
 ) -> Result<(Finished, MinRecord), Failure> {
-    let mut test = Interestingness::find(script, &args.target, path)?;
+    let test = Interestingness::find(script, &args.target, path)?;
+    let mut test = test.abandoned_when(screen.abandon_when.clone());
     let place = args.place()?;
     let ResultPlace::File { results, log } = &place else {
         return Err(no_group());

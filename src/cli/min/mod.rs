@@ -23,7 +23,7 @@ use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals, ui, values};
 use crate::campaign::{Finished, Minimizing, StartedTarget};
-use crate::exec::{Ended, Target, Way, inherited};
+use crate::exec::{AbandonWhen, Ended, Target, Way, inherited};
 use crate::files::atomic;
 use crate::minimize::{Claim, MinRecord};
 use crate::report::export::{InputSource, interestingness_test};
@@ -133,6 +133,7 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     let began = Instant::now();
     let screen = MinScreen {
         stop: &stop,
+        abandon_when: signals::abandon_at(&stop),
         screen: ui::MinimizationScreen::new(output),
     };
     let done = match (&args.test, &args.input) {
@@ -207,10 +208,19 @@ fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), F
 /// the progress display.
 pub(super) struct MinScreen<'a> {
     stop: &'a AtomicBool,
+    /// When runs of the target or the interestingness test are abandoned: when the user stops
+    /// ddfuzz.
+    abandon_when: AbandonWhen,
     screen: ui::MinimizationScreen,
 }
 
 impl MinScreen<'_> {
+    /// Returns the target that the options name; its runs are abandoned when the user stops ddfuzz.
+    fn target(&self, args: &MinArgs) -> Result<Target, Failure> {
+        let target = args.target.target()?;
+        Ok(target.abandoned_when(self.abandon_when.clone()))
+    }
+
     /// Prints the class, message, place and group of the crash that is minimized, and the way in
     /// which the target is executed.
     fn say_crash(&self, crash: &Crash, way: Way) {
@@ -256,7 +266,7 @@ fn minimize_crash(
     screen: &MinScreen<'_>,
     output: &Output,
 ) -> Result<(Finished, MinRecord), Failure> {
-    let target = args.target.target()?;
+    let target = screen.target(args)?;
     let place = args.place()?;
     let call_files = args.call_files(&place)?;
     check_test_export(args, &place)?;

@@ -40,10 +40,11 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     let limits = args.limits();
     let (store, campaign) = open_study(&args, limits)?;
     let resumed = args.resume && store.resumed();
+    let abandon_when = signals::abandon_at(&stop);
     let settings = StudySettings {
         known,
         deadline,
-        ..plan::settings(&args, planned, &campaign, held)
+        ..plan::settings(&args, planned, &campaign, held, &abandon_when)
     };
     output.detail(&format!("seed {}", settings.plan.seed));
     let mut screen = ui::CampaignLine::new(output);

@@ -11,7 +11,7 @@ use crate::campaign::study::{
 use crate::campaign::{DEFAULT_MAX_LEN, Deadline, Variants};
 use crate::cli::run::workers;
 use crate::cli::{Exit, Failure, Output};
-use crate::exec::{Limits, Program, Target, Way, targets_reach};
+use crate::exec::{AbandonWhen, Limits, Program, Target, Way, targets_reach};
 use crate::files::OsText;
 use crate::store::{Campaign, KnownGroups, StudyRecord};
 
@@ -232,16 +232,19 @@ fn path_of_utilities() -> OsString {
 }
 
 /// Builds the settings of a study from the options, the selected utilities (`planned`), the record
-/// of its campaign, and whether utilities run in a sandbox (`held`).
+/// of its campaign, and whether utilities run in a sandbox (`held`). Runs of utilities are abandoned
+/// under the conditions `abandon_when`.
 pub(super) fn settings(
     args: &RevisitArgs,
     planned: StudySelection,
     campaign: &Campaign,
     held: StudySandbox,
+    abandon_when: &AbandonWhen,
 ) -> StudySettings {
     let seed = campaign.seed.unwrap_or_default();
     let limits = args.limits();
     let nothing = Target::new(Program::Path(PathBuf::from("/")));
+    let nothing = nothing.abandoned_when(abandon_when.clone());
     let mut minimizing = (args.shrink).minimizing(nothing, Way::Command, args.timeout.is_none());
     let jobs = workers(args.jobs);
     (minimizing.seed, minimizing.jobs) = (Some(seed), jobs);
@@ -252,6 +255,7 @@ pub(super) fn settings(
             sandbox: held.sandbox,
             path: path_of_utilities(),
             freeze_start: args.freeze_start,
+            abandon_when: abandon_when.clone(),
         },
         plan: StudyPlan {
             seed,

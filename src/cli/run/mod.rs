@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub(in crate::cli) use result::other_groups;
 pub use result::{CampaignReport, GroupsBefore, of_full_disk, report};
-use start_up::StartUp;
+pub(in crate::cli) use start_up::StartUp;
 
 use super::behaviour::TargetWarning;
 use super::campaign_args::{
@@ -129,13 +129,13 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         list_targets(output);
         return Ok(Exit::Done);
     }
-    let mut target = args.target_to_run(output)?;
+    let target = args.target_to_run(output)?;
     let known = read_known_and_against(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
     args.html.check(&args.out, &args.reports, output)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
-    target.abandon_when = signals::abandon_at(&stop);
+    let target = target.abandoned_when(signals::abandon_at(&stop));
     let start_up = StartUp::begin(args.fuzzing_time(), &stop, &deadline);
     let (mut started, way) = start_up.start(&args.target, &target, output)?;
     let mut target_warnings = start_up::target_warnings(&mut started, &target);

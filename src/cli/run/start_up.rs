@@ -1,5 +1,5 @@
-//! The time that a call of `run` takes until its campaign begins: choosing the way of execution and
-//! trial runs.
+//! The time that a call of `run` or `watch` takes until its campaign begins: choosing the way of
+//! execution and trial runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::exec::{Channel, Started, Target, Way};
 /// Part of the start-up's duration that is not subtracted from the time limit of the fuzzing.
 const FREE: Duration = Duration::from_millis(500);
 
-/// The start-up of a call of `run`, which began when this value was made. The time that the
+/// The start-up of a call of `run` or `watch`, which began when this value was made. The time that the
 /// start-up takes beyond [`FREE`] is subtracted from the time limit of the fuzzing, so that the
 /// call ends in time even if the target is slow.
 pub struct StartUp {
@@ -26,7 +26,7 @@ pub struct StartUp {
 }
 
 impl StartUp {
-    /// Begins the start-up of a call of `run` whose fuzzing has the time limit `time` (`None`: no
+    /// Begins the start-up of a call whose fuzzing has the time limit `time` (`None`: no
     /// limit). The call ends when `stop` turns true, which the user or its `deadline` causes.
     pub fn begin(time: Option<Duration>, stop: &Arc<AtomicBool>, deadline: &Deadline) -> StartUp {
         StartUp {
@@ -60,13 +60,15 @@ impl StartUp {
     }
 
     /// Returns `result`, the result of a step of the start-up. If `result` is a failure, no time is
-    /// left for the fuzzing, and the user has not stopped the call, returns another failure instead,
-    /// which says that the time is over: the runs of the start-up were abandoned then.
+    /// left for the fuzzing or the whole call, and the user has not stopped the call, returns another
+    /// failure instead, which says that the time is over: the runs of the start-up were abandoned
+    /// then.
     pub fn in_time<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
-        let is_stopped = self.stop.load(Ordering::Relaxed) && !self.deadline.is_over();
-        let left = self.left_after(self.began.elapsed());
-        result.map_err(|failure| match left {
-            Some(Duration::ZERO) if !is_stopped => {
+        let is_late = self.deadline.is_over();
+        let is_stopped = self.stop.load(Ordering::Relaxed) && !is_late;
+        let is_late = is_late || self.left_after(self.began.elapsed()) == Some(Duration::ZERO);
+        result.map_err(|failure| match is_late {
+            true if !is_stopped => {
                 let message = "the time was over before the target had been started";
                 let failure = Failure::new(Exit::Baseline, "time", message);
                 failure.hint("give more (--time, --total-time): the machine may be busy")

@@ -14,7 +14,7 @@ use crate::campaign::{
 };
 use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
-use crate::cli::{DISTURBED, Failure, Output, ui};
+use crate::cli::{DISTURBED, Failure, Output, signals, ui};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{Ended, Target, TargetRecord, Way};
 use crate::files::regular;
@@ -87,9 +87,12 @@ impl TriageJob<'_> {
         })?;
         drop(line);
         self.settle(&mut progress)?;
-        self.warn_of_disturbance(&progress, output)?;
+        // What follows the runs of all files is left out of a triage that the user stops.
+        let warned = self.warn_of_disturbance(&progress, output);
+        signals::unless_interrupted(warned, ())?;
         let mut result = self.result(&progress, output);
-        self.note_any_input_group(&mut result)?;
+        let noted = self.note_any_input_group(&mut result);
+        signals::unless_interrupted(noted, ())?;
         if let Some(directory) = progress.directory.take() {
             directory.close(&progress.outcomes)?;
         }

@@ -6,6 +6,7 @@ mod outcomes;
 mod workers;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -91,13 +92,13 @@ pub struct TriageArgs {
 
 pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("triage", &args.inputs)?;
-    let target = args.target.target()?;
+    let stop = signals::stop_flag()?;
+    let target = args.target_until(&stop)?;
     let known = read_known(args.known.as_deref())?;
     let against = args.against.as_deref().map(Against::read).transpose()?;
     let output = &args.reports.check(output)?;
     args.check_page(output)?;
     let found = find_inputs(&args.inputs, args.out.as_deref(), output)?;
-    let stop = signals::stop_flag()?;
     let (started, way) = args.target.start(&target, &stop, output)?;
     let name = target_name(&target);
     let job = TriageJob {
@@ -151,6 +152,12 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl TriageArgs {
+    /// Returns the target that the options name; its runs are abandoned when `stop` turns true.
+    fn target_until(&self, stop: &Arc<AtomicBool>) -> Result<Target, Failure> {
+        let target = self.target.target()?;
+        Ok(target.abandoned_when(signals::abandon_at(stop)))
+    }
+
     /// Formats the result of a triage as text, with the outcome of each file if only files were
     /// given, or with `-v`.
     fn text(&self, result: &TriageResult, output: &Output) -> String {

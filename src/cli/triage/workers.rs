@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::campaign::{Examined, Judged, judged, kind_of, mark_as_run, may_leak};
-use crate::cli::{Failure, Output};
+use crate::cli::{Exit, Failure, Output};
 use crate::exec::{Ended, Target, Way};
 use crate::files::regular::{self, Unread};
 use crate::minimize::log::ContentHash;
@@ -84,7 +84,8 @@ pub struct Workers<'a> {
 }
 
 impl Workers<'_> {
-    /// Runs all input files by `jobs` worker threads. Meanwhile, the calling thread calls `hear`
+    /// Runs all input files by `jobs` worker threads; files whose runs are abandoned, because the user
+    /// stops the triage, have no result. Meanwhile, the calling thread calls `hear`
     /// with the index of each file and its result; when no result has come for a while, it calls
     /// `hear` with `None`.
     pub fn run(
@@ -102,6 +103,8 @@ impl Workers<'_> {
             |report| {
                 match report.transpose() {
                     Ok(answer) => hear(answer),
+                    // A file whose run was abandoned is left to the next call.
+                    Err(error) if error.exit == Exit::Interrupted => Ok(()),
                     // Results of other workers are still received after an error.
                     Err(error) => {
                         if failed.is_ok() {

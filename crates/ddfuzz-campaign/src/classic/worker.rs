@@ -1,6 +1,7 @@
 //! A worker of a classic campaign: runs inputs, classifies crashes, and reports chunk by chunk.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use super::inputs::{Inputs, RunInput};
 use crate::until::classifying;
@@ -175,7 +176,7 @@ pub(super) fn start_worker<'a>(
     settings: &Settings,
 ) -> Result<Worker<'a>, ExecError> {
     let Settings { minimizing, .. } = settings;
-    let target = shared.stop_condition.abandoning(&minimizing.target);
+    let target = (shared.stop_condition).abandoning(&minimizing.target, Duration::ZERO);
     let started = start(&target, Some(minimizing.way), Freshness::Shared)?;
     Ok(Worker {
         shared,

@@ -6,15 +6,15 @@ mod hangs;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::engine::StudyEngine;
 use super::plan::{Call, StudyInput, StudyPlan};
 use super::utility::{Invocation, RunEnvironment, SkipReason, Utility};
+use crate::until::CLASSIFICATION_TIME;
 use crate::{CampaignError, Classified, Finding, RunClassifier, StopCondition, group_of};
 use ddfuzz_exec::{
-    Ended, ExecError, Executor, Freshness, Limits, Target, TargetRecord, Way, start,
+    AbandonWhen, Ended, ExecError, Executor, Freshness, Limits, Target, TargetRecord, Way, start,
 };
 use ddfuzz_model::pool::{self, TaskPool};
 use ddfuzz_store::{GroupTally, Kind, Tally};
@@ -77,7 +77,7 @@ impl StudyEngine<'_> {
         shared: &WorkerContext<'_>,
         at: usize,
     ) -> Result<(), CampaignError> {
-        let (mut worker, stop) = (Worker::new(shared), self.session.stop);
+        let mut worker = Worker::new(shared);
         while let Some(run) = self.state().undecided[at].first().copied()
             && shared.stop_condition.go_on()
         {
@@ -85,7 +85,8 @@ impl StudyEngine<'_> {
             let Ok(mut chunk) = worker.run_chunk(run, 1) else {
                 return Ok(());
             };
-            let undecided = take_out_slow(&mut chunk, &mut self.state().hangs[at], stop);
+            let abandon_when = &shared.environment.abandon_when;
+            let undecided = take_out_slow(&mut chunk, &mut self.state().hangs[at], abandon_when);
             if chunk.runs == 0 || !undecided.is_empty() {
                 return Ok(());
             }
@@ -138,6 +139,7 @@ impl StudyEngine<'_> {
     ) -> Result<(), CampaignError> {
         match report {
             Some(Ok(chunk)) => drop(waiting.insert(chunk.first, chunk)),
+            Some(Err(ExecError::Abandoned)) => {}
             // The user's Ctrl-C may have reached a starting target, too.
             Some(Err(_)) if self.session.stopped() => {}
             Some(Err(error)) => {
@@ -190,8 +192,8 @@ impl StudyEngine<'_> {
     /// all of it.
     fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
         let all = self.loses_nothing(shared, at);
-        let stop = self.session.stop;
-        let undecided = take_out_slow(chunk, &mut self.state().hangs[at], stop);
+        let abandon_when = &shared.environment.abandon_when;
+        let undecided = take_out_slow(chunk, &mut self.state().hangs[at], abandon_when);
         if all {
             chunk.take_out(&undecided);
             self.state().undecided[at].extend(&undecided);
@@ -265,13 +267,13 @@ impl StudyEngine<'_> {
 /// Removes the findings of a chunk that are slow runs and no hangs, and counts them as slow. To
 /// tell slow runs from hangs, repeats runs that exceeded their time limit with a longer limit, and
 /// records the outcome in `hangs`. Returns the numbers, ascending, of the runs that are undecided
-/// because `stop` turned true; their findings stay in the chunk.
-fn take_out_slow(chunk: &mut Chunk, hangs: &mut Hangs, stop: &AtomicBool) -> Vec<u64> {
+/// because the longer run was abandoned (`abandon_when`); their findings stay in the chunk.
+fn take_out_slow(chunk: &mut Chunk, hangs: &mut Hangs, abandon_when: &AbandonWhen) -> Vec<u64> {
     let mut undecided = Vec::new();
     for finding in std::mem::take(&mut chunk.findings) {
         let is_hang = match &finding.what {
             Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
-                hangs.is_hang(&finding.input, crash, &chunk.subject, stop)
+                hangs.is_hang(&finding.input, crash, &chunk.subject, abandon_when)
             }
             _ => Some(true),
         };
@@ -443,11 +445,17 @@ impl<'a> Worker<'a> {
     /// Makes `count` runs, beginning with run `first`, and returns their results; if the worker is
     /// stopped meanwhile, returns the results of the runs made so far. If runs have shared a
     /// process and a check shows that sharing changes results, makes all runs again, each in its
-    /// own process.
+    /// own process. Fails with [`ExecError::Abandoned`] if the check was abandoned before the end of
+    /// the time for fuzzing: the chunk then counts as nothing, and the next call makes it again.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let chunk = self.try_chunk(first, count)?;
         let started = self.started(self.shared.call_of(first))?;
-        started.executor.check_now()?;
+        match started.executor.check_now() {
+            // No later call makes these runs again. Crashes were confirmed in new processes.
+            Err(ExecError::Abandoned) if self.shared.stop_condition.is_late() => return Ok(chunk),
+            checked => checked?,
+        }
+        let started = self.started(self.shared.call_of(first))?;
         if started.executor.corrected().is_empty() {
             return Ok(chunk);
         }
@@ -457,10 +465,7 @@ impl<'a> Worker<'a> {
 
     fn try_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
-        let call = shared.call_of(first);
-        let is_endless = (shared.baselines.get(call.invocation)).is_some_and(|it| it.is_endless());
-        let channel = shared.utility.invocations[call.invocation].name();
-        let started = self.started(call)?;
+        let started = self.started(shared.call_of(first))?;
         let mut chunk = Chunk {
             first,
             planned: count,
@@ -469,38 +474,11 @@ impl<'a> Worker<'a> {
             tallies: Vec::new(),
             subject: started.subject.clone(),
         };
-        let mut waiting = WaitingInputs::new(shared, first..first + count);
-        while chunk.runs < count && !shared.stop_condition.is_over() {
-            waiting.fill(started.executor.freshness());
-            for run in started.executor.run_some(&waiting.bytes())? {
-                let Some((input, bytes)) = waiting.ready.pop_front() else {
-                    break;
-                };
-                if !shared.stop_condition.may_classify(run.ended) {
-                    return Ok(chunk);
-                }
-                let what = match run.ended {
-                    Ended::Timeout if is_endless => None,
-                    ended => (started.classifier).judge(ended, &bytes, &*started.executor)?,
-                };
-                // A program that never ends on an empty input has no hangs.
-                let what = what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang);
-                let tally = tally_of(&channel, &input.kind(), run.ended, what.as_ref());
-                chunk.tallies.push(tally);
-                chunk.findings.extend(what.map(|what| Finding {
-                    run: first + chunk.runs,
-                    name: input.to_string(),
-                    input: if what.has_full_record() {
-                        bytes
-                    } else {
-                        Vec::new()
-                    },
-                    what,
-                }));
-                chunk.runs += 1;
-            }
+        match started.fill(&mut chunk, shared) {
+            // A run that was abandoned is not counted.
+            Ok(()) | Err(ExecError::Abandoned) => Ok(chunk),
+            Err(error) => Err(error),
         }
-        Ok(chunk)
     }
 
     fn started(&mut self, call: Call) -> Result<&mut StartedUtility, ExecError> {
@@ -523,6 +501,7 @@ impl<'a> Worker<'a> {
             program,
             environment,
             baselines,
+            stop_condition,
             ..
         } = self.shared;
         let invocation = &utility.invocations[call.invocation];
@@ -530,6 +509,7 @@ impl<'a> Worker<'a> {
         if let Some(baseline) = baselines.get(call.invocation) {
             target.limits = baseline.within(target.limits);
         }
+        let target = stop_condition.abandoning(&target, CLASSIFICATION_TIME);
         let executor = start_many(&target)?;
         // What ends otherwise than by an exit is the run of a process of its own, in both ways.
         let way = match executor.way() {
@@ -545,6 +525,49 @@ impl<'a> Worker<'a> {
             call,
             executor,
         })
+    }
+}
+
+impl StartedUtility {
+    /// Makes and classifies the planned runs of `chunk`, which has none yet, and adds their findings
+    /// and counts to it. Returns early when the worker is stopped; fails with
+    /// [`ExecError::Abandoned`] if a run was abandoned.
+    fn fill(&mut self, chunk: &mut Chunk, shared: &WorkerContext<'_>) -> Result<(), ExecError> {
+        let (first, count, invocation) = (chunk.first, chunk.planned, self.call.invocation);
+        let is_endless = (shared.baselines.get(invocation)).is_some_and(|it| it.is_endless());
+        let channel = shared.utility.invocations[invocation].name();
+        let mut waiting = WaitingInputs::new(shared, first..first + count);
+        while chunk.runs < count && !shared.stop_condition.is_over() {
+            waiting.fill(self.executor.freshness());
+            for run in self.executor.run_some(&waiting.bytes())? {
+                let Some((input, bytes)) = waiting.ready.pop_front() else {
+                    break;
+                };
+                if !shared.stop_condition.may_classify(run.ended) {
+                    return Ok(());
+                }
+                let what = match run.ended {
+                    Ended::Timeout if is_endless => None,
+                    ended => (self.classifier).judge(ended, &bytes, &*self.executor)?,
+                };
+                // A program that never ends on an empty input has no hangs.
+                let what = what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang);
+                let tally = tally_of(&channel, &input.kind(), run.ended, what.as_ref());
+                chunk.tallies.push(tally);
+                chunk.findings.extend(what.map(|what| Finding {
+                    run: first + chunk.runs,
+                    name: input.to_string(),
+                    input: if what.has_full_record() {
+                        bytes
+                    } else {
+                        Vec::new()
+                    },
+                    what,
+                }));
+                chunk.runs += 1;
+            }
+        }
+        Ok(())
     }
 }
 

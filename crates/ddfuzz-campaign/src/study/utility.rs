@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::list::extensions::extensions;
 use super::list::{List, Listed, deny, installed};
 use ddfuzz_exec::{
-    Channel, Ended, ExecError, Freshness, Limits, Program, Sandbox, Target, Terminal,
+    AbandonWhen, Channel, Ended, ExecError, Freshness, Limits, Program, Sandbox, Target, Terminal,
     facts::TargetFacts, start,
 };
 
@@ -148,6 +148,8 @@ pub struct RunEnvironment {
     /// Whether runs that share a process also share the random numbers, the times and the process
     /// id that a utility reads before its input.
     pub freeze_start: bool,
+    /// Conditions under which runs of utilities are abandoned, without a result.
+    pub abandon_when: AbandonWhen,
 }
 
 impl RunEnvironment {
@@ -173,6 +175,7 @@ impl RunEnvironment {
             limits: self.limits,
             sandbox: self.sandbox,
             freeze_start: self.freeze_start,
+            abandon_when: self.abandon_when.clone(),
             ..Target::new(Program::Path(program))
         }
     }
@@ -503,6 +506,7 @@ mod tests {
                 sandbox,
                 path: "/bin".into(),
                 freeze_start: false,
+                abandon_when: AbandonWhen::default(),
             };
             let target = environment.target("/bin/cat".into(), &invocation, &[]);
             target.env.into_iter().find(|(name, _)| name == "HOME")

@@ -5,21 +5,22 @@
 //! committed on arrival.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender};
 
 use super::registry::ContentRegistry;
 use super::sources::{FileQueue, Sources};
 use super::{ExaminedInput, Producer, Producing, Task, WatchSettings};
+use crate::until::CLASSIFICATION_TIME;
 use crate::{
     CampaignError, CampaignSession, Classified, DiskFullError, MinimizerReply, PauseGate, Phase,
     ProgramWatch, Progress, Screen, SessionSettings, SlippedInputs, Stored, Summary, Until, When,
     is_of_target, lock,
 };
-use ddfuzz_exec::ExecError;
+use ddfuzz_exec::{ExecError, Target};
 use ddfuzz_store::report::{EndedBy, size};
 use ddfuzz_store::{EntryId, Group, Store};
 use ddfuzz_triage::Key;
@@ -208,16 +209,42 @@ impl<'a> WatchEngine<'a> {
             self.check_clock();
         }
         drop(task);
-        // Inputs that were handed out before the time was over are still committed.
+        // Inputs that were handed out before the time was over are still committed, unless their
+        // runs are abandoned.
         while !self.session.stopped()
             && self.end_reason == Some(EndReason::Time)
             && self.files.open() > 0
         {
+            if self.has_abandoned() {
+                return self.commit_rest(answers);
+            }
             self.receive_answers(answers)?;
             self.receive_replies(replies)?;
             self.tick()?;
         }
         Ok(())
+    }
+
+    /// Returns when the examiner threads abandon their runs although nobody has stopped the call of
+    /// ddfuzz: two seconds after the end of the time for the watch. `None` if that has no limit.
+    fn abandon_at(&self) -> Option<Instant> {
+        self.session.end?.checked_add(CLASSIFICATION_TIME)
+    }
+
+    /// Returns a copy of `target` for the examiner threads, whose runs are also abandoned some time
+    /// after the end of the time for the watch ([`WatchEngine::abandon_at`]), and when `is_over`
+    /// turns true.
+    pub(super) fn abandoning(&self, target: &Target, is_over: &Arc<AtomicBool>) -> Target {
+        let is_over = Arc::clone(is_over);
+        let stopped = target.abandon_when.clone().or_at(self.abandon_at());
+        let stopped = stopped.or(move || is_over.load(Ordering::Relaxed));
+        target.clone().abandoned_when(stopped)
+    }
+
+    /// Returns true if the examiner threads have abandoned their runs because the time for the watch
+    /// is over.
+    fn has_abandoned(&self) -> bool {
+        self.abandon_at().is_some_and(|end| Instant::now() >= end)
     }
 
     /// Searches the sources for new files if a search is due. Ends the watch if the watched fuzzer
@@ -283,7 +310,11 @@ impl<'a> WatchEngine<'a> {
         let mut answer = match answers.recv_timeout(TICK) {
             Ok(answer) => Some(answer),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) if self.session.stopped() => None,
+            Err(RecvTimeoutError::Disconnected)
+                if self.session.stopped() || self.has_abandoned() =>
+            {
+                None
+            }
             Err(RecvTimeoutError::Disconnected) => return Err(CampaignError::Broken),
         };
         while let Some(received) = answer {
@@ -299,6 +330,23 @@ impl<'a> WatchEngine<'a> {
             && let Some(at) = self.files.due(|at| self.early.contains_key(at))
             && let Some(answer) = self.early.remove(&at)
         {
+            self.commit(&answer)?;
+            self.files.close(at);
+        }
+        Ok(())
+    }
+
+    /// Commits all results that have come, in the order of the tasks, also those that would wait for
+    /// the results of earlier tasks, since the runs of these were abandoned.
+    fn commit_rest(
+        &mut self,
+        answers: &Receiver<Result<ExaminedInput, ExecError>>,
+    ) -> Result<(), CampaignError> {
+        for received in answers.try_iter() {
+            let received = received?;
+            self.early.insert(received.task.at, received);
+        }
+        for (at, answer) in std::mem::take(&mut self.early) {
             self.commit(&answer)?;
             self.files.close(at);
         }

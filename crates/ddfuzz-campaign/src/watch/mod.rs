@@ -15,8 +15,8 @@ mod sources;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crossbeam::channel::{self, Receiver, Sender};
@@ -30,7 +30,7 @@ use super::session::Summary;
 use super::settings::When;
 use super::until::{Deadline, Until};
 use super::verdict::{Judged, judged, kind_of, may_leak};
-use ddfuzz_exec::ExecError;
+use ddfuzz_exec::{ExecError, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::report::EndedBy;
 use ddfuzz_store::{Kind, KnownGroups, Store, foreign::Input};
@@ -74,6 +74,8 @@ fn watch_build(
     stop: &AtomicBool,
 ) -> Result<Option<Summary>, CampaignError> {
     let jobs = settings.jobs.max(1);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let target = engine.abandoning(&settings.minimizing.target, &is_over);
     std::thread::scope(|scope| {
         let (task, tasks) = channel::bounded(jobs);
         let (answer, answers) = channel::unbounded();
@@ -82,6 +84,7 @@ fn watch_build(
         for _ in 0..jobs {
             let examiner = InputExaminer {
                 settings,
+                target: &target,
                 stop,
                 known: engine.steady_keys(),
                 least: engine.least_sizes(),
@@ -93,12 +96,14 @@ fn watch_build(
         drop((tasks, answer));
         let (store, minimizing) = (engine.session.store, &settings.minimizing);
         scope.spawn(move || run_minimizer(store, minimizing, stop, &orders, &reply));
-        engine.run(Channels {
+        let done = engine.run(Channels {
             task,
             answers,
             order,
             replies,
-        })
+        });
+        is_over.store(true, Ordering::Relaxed);
+        done
     })
 }
 
@@ -124,6 +129,10 @@ struct ExaminedInput {
 /// An examiner thread of a watch: runs the inputs of tasks on its own instance of the target.
 struct InputExaminer<'a> {
     settings: &'a WatchSettings,
+    /// The target that the thread runs. Its runs are abandoned when the call of ddfuzz is stopped,
+    /// two seconds after the end of the time for the watch, and when the watch ends for another
+    /// reason.
+    target: &'a Target,
     stop: &'a AtomicBool,
     /// Major and minor keys (coarse and fine hashes) of crashes that need no full record: this
     /// thread has reported a full record with these keys, or such a crash was known when the thread
@@ -140,7 +149,7 @@ struct InputExaminer<'a> {
 impl InputExaminer<'_> {
     /// Runs the examiner thread: runs the inputs of tasks and sends the results, until the channel
     /// of tasks closes, the receiver of results is gone, a run fails, or the call of ddfuzz is
-    /// stopped.
+    /// stopped. Sends nothing for an input whose run was abandoned.
     fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
@@ -149,6 +158,9 @@ impl InputExaminer<'_> {
             }
             let answer = self.examine(&mut triager, task);
             let failed = answer.is_err();
+            if matches!(answer, Err(ExecError::Abandoned)) {
+                return;
+            }
             if self.answers.send(answer).is_err() || failed {
                 return;
             }
@@ -160,11 +172,13 @@ impl InputExaminer<'_> {
         triager: &mut Option<Triager>,
         task: Task,
     ) -> Result<ExaminedInput, ExecError> {
-        let minimizing = &self.settings.minimizing;
         // The target is started with the first input, since there may never be one.
         let triager = match triager {
             Some(triager) => triager,
-            none => none.insert(Triager::of_target(&minimizing.target, minimizing.way)?),
+            none => {
+                let way = self.settings.minimizing.way;
+                none.insert(Triager::of_target(self.target, way)?)
+            }
         };
         let leaks = self.settings.leaks || may_leak(&task.file);
         let size = task.bytes.len() as u64;

@@ -10,7 +10,11 @@ use crate::isolate::progress::{NextStep, Progress};
 use crate::isolate::{Isolated, Side, Subject};
 use crate::log::{ContentHash, DifferenceRecord, Line, LogError, Source, StartLine, What};
 use crate::question::Reply;
-use crate::{Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, Slip, SlipKeys};
+use crate::{
+    Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, OracleError, Slip,
+    SlipKeys,
+};
+use ddfuzz_exec::ExecError;
 
 /// Callback that stores the new text of one side of a search between a passing and a failing input;
 /// it is called with the side (passing or failing) and the text.
@@ -95,16 +99,20 @@ impl Lines for Driver<'_, '_, '_> {
                 }
                 // Tests that a claim rests on run in fresh processes.
                 NextStep::Check { what, text } => {
-                    (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)
+                    (Some(what), self.oracle.ask_fresh(text, Kind::Deleting))
                 }
                 NextStep::Test { .. } if spent => {
                     self.progress.end_by_budget();
                     continue;
                 }
                 NextStep::Test { pending, text } if pending.phase.is_some() => {
-                    (None, self.oracle.ask_fresh(text, Kind::Deleting)?)
+                    (None, self.oracle.ask_fresh(text, Kind::Deleting))
                 }
-                NextStep::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)?),
+                NextStep::Test { text, .. } => (None, self.oracle.ask(text, Kind::Deleting)),
+            };
+            let answer = match answer {
+                Err(OracleError::Exec(ExecError::Abandoned)) => return Err(self.interrupted()),
+                answer => answer?,
             };
             if let Some(slip) = &answer.slip {
                 self.report_slip(slip, what)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::{FileState, TriageJob, TriageState};
 use crate::campaign::{Examined, came_once, examined_thrice, may_leak};
-use crate::cli::Failure;
+use crate::cli::{Failure, signals};
 use crate::exec::ExecError;
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
@@ -137,7 +137,7 @@ impl TriageJob<'_> {
         };
         let mut results = BTreeMap::new();
         pool.run(tasks.iter().enumerate(), work, |report| {
-            results.extend(report.transpose()?);
+            results.extend(signals::unless_interrupted(report.transpose(), None)?);
             Ok::<_, Failure>(())
         })?;
         Ok(results)

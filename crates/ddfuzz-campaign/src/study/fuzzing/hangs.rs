@@ -1,20 +1,15 @@
 //! Tells which runs of one utility over their time limit hang, and which are only slow.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use crossbeam::channel::{RecvTimeoutError, bounded};
 use serde::{Deserialize, Serialize};
 
-use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, TimeLimit, start};
+use ddfuzz_exec::{AbandonWhen, Ended, ExecError, Freshness, Limits, TimeLimit, start};
 use ddfuzz_triage::{Crash, Key, Subject};
 
 /// A run that exceeds its time limit is repeated with a limit this many times as long; if it
 /// exceeds the longer limit, too, it is a hang.
 const HANG_FACTOR: u32 = 10;
-/// Time between two checks whether the user has stopped, during a run with a longer time limit.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Greatest number of runs over their time limit, for one utility, that are repeated with a longer
 /// limit to tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
@@ -49,22 +44,22 @@ impl Hangs {
     /// which `crash` records, was found to hang. Otherwise runs `subject` again with a longer
     /// limit, and records the result for the position; but if enough runs were repeated already, or
     /// the program cannot be started, the run counts as slow. `None`, and nothing recorded, if
-    /// `stop` ends the longer run.
+    /// the longer run is abandoned, or the call of ddfuzz is stopped meanwhile (`abandon_when`).
     pub(super) fn is_hang(
         &mut self,
         input: &[u8],
         crash: &Crash,
         subject: &Subject,
-        stop: &AtomicBool,
+        abandon_when: &AbandonWhen,
     ) -> Option<bool> {
         let known = self.places.get(&crash.keys.major);
         let known = known.copied().unwrap_or_default();
         if known.is_real || self.asked >= MAX_LONG_RUNS || known.slow >= MAX_LONG_RUNS_AT_ONE {
             return Some(known.is_real);
         }
-        let outlasts = outlasts(input, crash.limits, subject, stop);
+        let outlasts = outlasts(input, crash.limits, subject, abandon_when);
         // The user's Ctrl-C may have ended the longer run, too.
-        if !matches!(outlasts, Ok(true)) && stop.load(Ordering::Relaxed) {
+        if !matches!(outlasts, Ok(true)) && abandon_when.is_met() {
             return None;
         }
         self.asked += 1;
@@ -80,30 +75,19 @@ impl Hangs {
 }
 
 /// Runs `input`. Returns true if the run does not end within [`HANG_FACTOR`] times its time limits
-/// `limits`, and false if it does; also false, without waiting for the run, when `stop` turns true.
+/// `limits`, and false if it does. Fails with [`ExecError::Abandoned`] if the run is abandoned
+/// (`abandon_when`).
 pub(super) fn outlasts(
     input: &[u8],
     limits: Limits,
     subject: &Subject,
-    stop: &AtomicBool,
+    abandon_when: &AbandonWhen,
 ) -> Result<bool, ExecError> {
     let patient = TimeLimit::from(limits).times(HANG_FACTOR).within(limits);
     let Some(target) = subject.target.target(patient) else {
         return Ok(false);
     };
-    let (way, input) = (Some(subject.target.way), input.to_vec());
-    let (send, result) = bounded(1);
-    std::thread::spawn(move || {
-        let run = start(&target, way, Freshness::Fresh).and_then(|mut it| it.executor.run(&input));
-        // The receiver is gone if the call was stopped.
-        let _ = send.send(run);
-    });
-    while !stop.load(Ordering::Relaxed) {
-        match result.recv_timeout(POLL_INTERVAL) {
-            Ok(run) => return Ok(run?.ended == Ended::Timeout),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-    }
-    Ok(false)
+    let target = target.abandoned_when(abandon_when.clone());
+    let mut started = start(&target, Some(subject.target.way), Freshness::Fresh)?;
+    Ok(started.executor.run(input)?.ended == Ended::Timeout)
 }

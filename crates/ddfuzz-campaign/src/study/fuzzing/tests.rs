@@ -6,6 +6,8 @@ use super::*;
 use crate::PauseGate;
 use ddfuzz_exec::{Channel, Program, Run, Sandbox};
 use ddfuzz_triage::Class;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 #[test]
 fn nobody_waits_for_the_answer_who_has_been_stopped() {
@@ -18,9 +20,12 @@ fn nobody_waits_for_the_answer_who_has_been_stopped() {
         target: TargetRecord::new(&target, Way::Command),
     };
     let limits = Limits::with_cpu(Duration::from_secs(1000));
-    let (stop, began) = (AtomicBool::new(true), Instant::now());
-    assert!(!outlasts(b"", limits, &subject, &stop).unwrap());
-    assert!(began.elapsed() < limits.cpu);
+    let (looks, began) = (Arc::new(AtomicU32::new(0)), Instant::now());
+    let looked = Arc::clone(&looks);
+    let stopped = AbandonWhen::default().or(move || looked.fetch_add(1, Ordering::Relaxed) >= 20);
+    let answer = outlasts(b"", limits, &subject, &stopped);
+    assert!(matches!(answer, Err(ExecError::Abandoned)), "{answer:?}");
+    assert!(began.elapsed() < limits.cpu && looks.load(Ordering::Relaxed) > 20);
 }
 
 /// An executor whose runs all end by SIGSEGV, and which reports once that one of its runs differed
@@ -78,6 +83,7 @@ fn chunk_of_crashes(runs: u64) -> Chunk {
         sandbox: Sandbox::Off,
         path: "/bin".into(),
         freeze_start: false,
+        abandon_when: AbandonWhen::default(),
     };
     let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
     let shared = WorkerContext {
@@ -110,8 +116,8 @@ fn crashes_of_a_chunk_are_kept_if_the_stop_leaves_a_hang_undecided() {
     let mut hang = crash.clone();
     hang.class = Class("hang".to_owned());
     chunk.findings[1].what = Classified::Crash(hang);
-    let (mut hangs, stop) = (Hangs::default(), AtomicBool::new(true));
-    let undecided = take_out_slow(&mut chunk, &mut hangs, &stop);
+    let (mut hangs, stopped) = (Hangs::default(), AbandonWhen::default().or(|| true));
+    let undecided = take_out_slow(&mut chunk, &mut hangs, &stopped);
     assert_eq!(
         (undecided.as_slice(), &hangs),
         (&[1][..], &Hangs::default())
