@@ -72,10 +72,8 @@ pub fn text(it: &Explanation) -> String {
             // The last row is that of the failure.
             let room = LINES.saturating_sub(lines.len() + rest.len() + 1);
             let rows = chain(it, room.min(SHOWN));
-            if rows.len() <= it.chain.len()
-                && let Some(end) = rest.last_mut()
-            {
-                end.push_str(" Rows that are left out here are on the page.");
+            if rows.len() <= it.chain.len() {
+                rest.last_mut().into_iter().for_each(|it| *it += OMITTED);
             }
             lines.extend(rows);
             let (facts, end) = (rest.len() - CLOSING, lines.len() + rest.len() - CLOSING);
@@ -90,6 +88,9 @@ pub fn text(it: &Explanation) -> String {
     lines.truncate(LINES);
     lines.join("\n") + "\n"
 }
+
+/// End of a text that does not have all rows of the chain.
+const OMITTED: &str = " Rows that are left out here are on the page.";
 
 /// Returns a text with the points of the runs at which states were compared, one on each line.
 pub fn points(it: &Explanation) -> String {

@@ -40,7 +40,10 @@ fn a_field_that_nothing_has_set_is_named_with_who_sets_the_others() {
         assert_eq!(found.variable, "it->next", "{text}");
         assert_eq!(
             first(&it),
-            ("made", "sets other fields, and leaves it->next unset")
+            (
+                "made",
+                "sets other fields, and leaves it->next of listed unset"
+            )
         );
         assert!(
             text.contains("With 0 there, the run does not fail"),

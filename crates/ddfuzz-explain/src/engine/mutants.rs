@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 
 use super::added::{Added, When};
-use super::relied::relied_side;
 use super::wide::Wide;
 use iced_x86::{
     ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
@@ -262,32 +261,6 @@ impl Code {
         }
         code.places = places;
         code
-    }
-
-    /// Returns true if `mutant` forces a condition on which the code relies
-    /// ([`relied_side`]): the code then uses a register that does not have its value.
-    pub fn breaks_equality(&self, mutant: &Mutant) -> bool {
-        let Patch::Code(at, bytes) = &mutant.patch else {
-            return false;
-        };
-        let found = self.all.binary_search_by_key(at, |it| it.0.ip());
-        let Ok(index) = found else {
-            return false;
-        };
-        let jump = &self.all[index].0;
-        let is_never = bytes.iter().all(|it| *it == NOP);
-        let forced = match mutant.kind {
-            MutantKind::Fixed if is_never => [Some(jump.next_ip()), None],
-            MutantKind::Fixed => [Some(jump.near_branch_target()), None],
-            MutantKind::Negated => [jump.next_ip(), jump.near_branch_target()].map(Some),
-            _ => return false,
-        };
-        if jump.flow_control() != FlowControl::ConditionalBranch {
-            return false;
-        }
-        let all: Vec<&Instruction> = self.all.iter().map(|it| &it.0).collect();
-        let relied = relied_side(&all, index);
-        relied.is_some() && forced.contains(&relied)
     }
 
     /// Returns the addresses of the `count` instructions that follow the one at `pc`.

@@ -6,7 +6,7 @@ use std::collections::{HashSet, VecDeque};
 
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-use super::mutants::ARGUMENTS;
+use super::mutants::{ARGUMENTS, Code, Mutant, MutantKind, NOP, Patch};
 
 /// Number of instructions before a comparison among which copies of the compared register are
 /// searched for.
@@ -111,6 +111,34 @@ pub(super) fn relied_side(code: &[&Instruction], at: usize) -> Option<u64> {
         }
     }
     None
+}
+
+impl Code {
+    /// Returns true if `mutant` forces a condition on which the code relies
+    /// ([`relied_side`]): the code then uses a register that does not have its value.
+    pub fn breaks_equality(&self, mutant: &Mutant) -> bool {
+        let Patch::Code(at, bytes) = &mutant.patch else {
+            return false;
+        };
+        let found = self.all.binary_search_by_key(at, |it| it.0.ip());
+        let Ok(index) = found else {
+            return false;
+        };
+        let jump = &self.all[index].0;
+        let is_never = bytes.iter().all(|it| *it == NOP);
+        let forced = match mutant.kind {
+            MutantKind::Fixed if is_never => [Some(jump.next_ip()), None],
+            MutantKind::Fixed => [Some(jump.near_branch_target()), None],
+            MutantKind::Negated => [jump.next_ip(), jump.near_branch_target()].map(Some),
+            _ => return false,
+        };
+        if jump.flow_control() != FlowControl::ConditionalBranch {
+            return false;
+        }
+        let all: Vec<&Instruction> = self.all.iter().map(|it| &it.0).collect();
+        let relied = relied_side(&all, index);
+        relied.is_some() && forced.contains(&relied)
+    }
 }
 
 #[cfg(test)]
