@@ -152,8 +152,8 @@ pub fn abandon_at(stop: &Arc<AtomicBool>) -> AbandonWhen {
     AbandonWhen::default().or(move || stop.load(Ordering::Relaxed))
 }
 
-/// Returns `result`; but `otherwise` if it is the failure of a call that the user stops, as of a run
-/// that was abandoned. This is for work that a stopped call may leave out.
+/// Returns `result`, or `otherwise` in place of a failure that comes from stopping this call of
+/// ddfuzz, such as a run that was abandoned. This is for work that a stopped call may leave out.
 pub fn unless_interrupted<T>(result: Result<T, Failure>, otherwise: T) -> Result<T, Failure> {
     match result {
         Err(failure) if failure.exit == Exit::Interrupted => Ok(otherwise),

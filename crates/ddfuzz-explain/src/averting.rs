@@ -41,8 +41,8 @@ const MOST: usize = NAMED + CONDITIONS;
 ///
 /// If a run has shown that a block is freed too early, mutants in other functions than those that
 /// free it and use it later are among the further ones: most only move blocks elsewhere. If the run
-/// writes past the end of a block, all mutants are, and only those in the functions that write there
-/// and allocate the block are named.
+/// writes past the end of a block, all mutants are among the further ones, and those in other
+/// functions than the ones that write there and allocate the block are left out.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (frees, uses) = functions_of_freed(it);

@@ -104,8 +104,8 @@ impl Added {
         format!("with {} {value} {when}", self.name)
     }
 
-    /// Returns the addresses at which the process has to stop for the assignment, before it is
-    /// known to where the function returns.
+    /// Returns the addresses at which a process has to stop for this assignment, as far as they are
+    /// known when it starts: where the function returns to is known only when it is called.
     pub(super) fn stops(&self) -> impl Iterator<Item = u64> {
         let statement = match self.when {
             When::Before(statement) => Some(statement),
@@ -243,8 +243,8 @@ fn place_of(code: &Code, it: &Instruction) -> Option<Place> {
     }
 }
 
-/// Returns the constant in the last operand of an instruction, as a signed number; `None` if the
-/// operand is none.
+/// Returns the constant in the last operand of an instruction, as a signed number; `None` if that
+/// operand is a register or memory.
 fn constant_of(it: &Instruction) -> Option<i64> {
     let last = it.op_count().checked_sub(1)?;
     let is_constant = matches!(

@@ -12,7 +12,7 @@ use crate::types::Shape;
 /// Number of statements at the end of a call before which places are set: the last one may be the
 /// closing bracket of the function, which all paths execute.
 const LAST: usize = 2;
-/// Largest number of such statements of one function.
+/// Largest number of statements at the ends of a function's calls before which mutants set places.
 const ENDS: usize = 6;
 /// Largest number of places that mutants of one function set.
 const PLACES: usize = 12;
@@ -55,8 +55,8 @@ fn ends_of_calls(points: &[Point]) -> Vec<u64> {
     ends
 }
 
-/// Returns the values to which mutants set `place`, which has the field `field`: one more and one
-/// less if `counted` contains the place; and constants to which the code with the uses `own` sets
+/// Returns the values to which mutants set `place`, where the field or variable `field` is: one more
+/// and one less if `counted` contains the place; and constants to which the code with the uses `own` sets
 /// it.
 fn values(field: &Settable, place: Place, counted: &HashSet<Place>, own: &Uses) -> Vec<Value> {
     let mut values = Vec::new();

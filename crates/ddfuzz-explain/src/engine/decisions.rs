@@ -24,8 +24,8 @@ pub(crate) struct Jump {
     /// Addresses of the code that is executed or skipped by the jump's decision; empty for a
     /// return.
     decides: Range<u64>,
-    /// Address at which the code goes on if the jump's comparison finds equal values, if it relies
-    /// on that there ([`relied_side`]): a run is not made to go on there.
+    /// Address at which the code goes on if the jump's comparison finds equal values, if the code
+    /// there relies on it that they are equal ([`relied_side`]). No run is forced to go on there.
     relied: Option<u64>,
 }
 

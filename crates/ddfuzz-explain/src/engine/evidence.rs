@@ -144,9 +144,10 @@ pub(super) fn unlike(all: &[Averting]) -> Vec<f64> {
         .collect()
 }
 
-/// Returns, for each of the mutants `all`, the number of runs of a kind that speak against it, less
-/// the fewest of any mutant with enough runs, at most [`MOST_CHANGED`]. `runs` returns how many runs
-/// speak against a mutant, of how many.
+/// Returns, for each of the mutants `all`, the number of runs that speak against it, minus the
+/// smallest such number of any mutant with more than [`ENOUGH`] runs; the difference is limited to
+/// [`MOST_CHANGED`]. `runs` returns, of a mutant, the number of runs that speak against it, and of
+/// all its runs.
 fn beyond_least(all: &[Averting], runs: impl Fn(&Averting) -> (usize, usize)) -> Vec<usize> {
     let known = all.iter().map(&runs).filter(|it| it.1 > ENOUGH);
     let least = known.map(|it| it.0).min().unwrap_or_default();

@@ -16,8 +16,8 @@ const SEARCHED: usize = 32;
 /// Registers that a called function may change, besides those in which arguments are passed.
 const CHANGED: [Register; 3] = [Register::RAX, Register::R10, Register::R11];
 
-/// Returns the register that `it` writes, as a whole; `None` if it writes none, or is no ordinary
-/// instruction.
+/// Returns the whole register of which `it` writes all or a part (`rax` for `al`), as its first
+/// operand; `None` if that is memory, or is only read.
 fn written(it: &Instruction) -> Option<Register> {
     let is_read = matches!(
         it.mnemonic(),
@@ -114,8 +114,9 @@ pub(super) fn relied_side(code: &[&Instruction], at: usize) -> Option<u64> {
 }
 
 impl Code {
-    /// Returns true if `mutant` forces a condition on which the code relies
-    /// ([`relied_side`]): the code then uses a register that does not have its value.
+    /// Returns true if `mutant` makes a conditional jump go on where the code relies on it that both
+    /// compared values are equal ([`relied_side`]): the code there uses a register in place of a
+    /// constant, which it does not equal if they differ.
     pub fn breaks_equality(&self, mutant: &Mutant) -> bool {
         let Patch::Code(at, bytes) = &mutant.patch else {
             return false;
@@ -146,7 +147,8 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions};
 
-    /// The side on which the first conditional jump of `code`, at the address 0x1000, is relied on.
+    /// Decodes `code` as at the address 0x1000, and returns where its first conditional jump goes on
+    /// if both compared values are equal, if the code there relies on that.
     fn side(code: &[u8]) -> Option<u64> {
         let all: Vec<Instruction> = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE)
             .iter()
