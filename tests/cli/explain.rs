@@ -42,6 +42,20 @@ fn a_directory_that_does_not_exist_is_created_for_the_files() {
     desk.is_left_clean();
 }
 
+#[test]
+fn a_program_in_a_sandbox_is_explained_alike() {
+    let desk = recs();
+    let rows = |options: &str| {
+        let call = format!("explain bad good {options} -- ./recs @@");
+        let text = desk.call(&call).exits(0).out;
+        let rows = text.lines().filter(|it| it.starts_with(' '));
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let plain = rows("-o plain");
+    assert!(plain.len() > 2, "{plain:?}");
+    assert_eq!(rows("--sandbox -o boxed"), plain);
+}
+
 /// The text between two tags of a page, without markup.
 fn unescaped(page: &str) -> String {
     let mut text = page.to_owned();

@@ -74,8 +74,8 @@ pub use output_capture::Written;
 pub use prepared_target::{ClosedPath, runs_as_root_for, targets_reach};
 pub use private_dir::{PrivateDir, lock_directory, lock_of_abandoned, temporary_directories};
 pub use proc_tree::{
-    is_child, is_runnable, lives, own_thread_is_runnable, proc_bytes, proc_text, resident_memory,
-    switches, tree_cpu, tree_exceeds,
+    inner_pid, is_child, is_runnable, lives, own_thread_is_runnable, proc_bytes, proc_text,
+    resident_memory, switches, tree_cpu, tree_exceeds,
 };
 pub use program::{find_program, is_interpreted_by_script, is_script};
 pub use refusals::RefusalReason;

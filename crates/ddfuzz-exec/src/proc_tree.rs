@@ -411,6 +411,14 @@ pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
     })
 }
 
+/// Returns the id of the process `pid` as the process itself sees it: that in its innermost PID
+/// namespace, as in a sandbox; `pid` if it has no namespace of its own, or no longer exists.
+pub fn inner_pid(pid: Pid) -> Pid {
+    let status = proc_text(format!("/proc/{pid}/status").as_ref());
+    let inner = status.and_then(|status| innermost(&status));
+    inner.map_or(pid, Pid::from_raw)
+}
+
 /// Reads the id of a process in its innermost PID namespace from its /proc/PID/status; `None` if
 /// the process is in ddfuzz's namespace only.
 fn innermost(status: &str) -> Option<i32> {

@@ -30,7 +30,8 @@ impl Files {
         let is_inside = |above: &Path| above.as_os_str().is_empty() || above.is_dir();
         let is_new = !folder.exists() && folder.parent().is_some_and(is_inside);
         if !folder.is_dir() && !is_new {
-            let message = format!("{} is not a directory", folder.display());
+            let above = folder.parent().filter(|_| !folder.exists());
+            let message = format!("{} is not a directory", above.unwrap_or(folder).display());
             return Err(Failure::usage(message)
                 .path(folder)
                 .hint_where_missing(folder));

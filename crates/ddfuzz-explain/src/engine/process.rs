@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use ddfuzz_exec::inner_pid;
 use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
 use nix::errno::Errno;
@@ -46,6 +47,8 @@ const BREAKPOINT: u8 = 0xcc;
 pub struct Process {
     /// The process's id.
     pub pid: Pid,
+    /// The process's id as the process itself sees it, which is another in a sandbox.
+    pub own_id: Pid,
     memory: File,
     handle: OwnedFd,
     /// Addresses of the breakpoints, with the bytes that they replace.
@@ -105,7 +108,9 @@ impl Process {
     /// When the system refuses it.
     pub fn seize(pid: Pid, watchdog: &Watchdog) -> io::Result<Process> {
         ptrace::seize(pid, options()).map_err(error)?;
-        Process::of(pid, watchdog)
+        let mut process = Process::of(pid, watchdog)?;
+        process.own_id = inner_pid(pid);
+        Ok(process)
     }
 
     /// Makes the process, and its forks as well, stop with [`Stop::Event`] when it exits.
@@ -132,6 +137,7 @@ impl Process {
         let handle = unsafe { OwnedFd::from_raw_fd(handle as i32) };
         Ok(Process {
             pid,
+            own_id: pid,
             memory: Process::open_memory(pid)?,
             handle,
             breakpoints: BTreeMap::new(),
@@ -510,18 +516,22 @@ impl Process {
         // Where glibc keeps the thread's id: what aborts sends itself a signal by it.
         let thread = self.registers()?.fs_base.wrapping_add(0x2d0);
         let kept = self.bytes(thread, 4);
-        let is_there = kept == self.pid.as_raw().to_le_bytes();
+        let is_there = kept == self.own_id.as_raw().to_le_bytes();
         let flags = if is_there { CLONE_CHILD_SETTID } else { 0 };
         let arguments = [flags, 0, 0, thread, 0];
         match self.system_call(instruction, libc::SYS_clone as u64, arguments)? {
-            (_, Some(child)) => Ok(child),
+            (own_id, Some(mut child)) => {
+                child.own_id = Pid::from_raw(own_id as i32);
+                Ok(child)
+            }
             (result, None) => Err(io::Error::from_raw_os_error(
                 (result as i64).wrapping_neg() as i32
             )),
         }
     }
 
-    /// Makes the process reap a child that has ended.
+    /// Makes the process reap a child that has ended; `child` is the child's id as the process sees
+    /// it ([`Process::own_id`]).
     ///
     /// # Errors
     /// When the process is gone.

@@ -32,6 +32,7 @@ pub struct Stand {
     left: RunFiles,
     /// Number of bytes that the stopped run had written to stdout before it stopped.
     written: u64,
+    /// Forks that have ended and are not reaped yet, by their ids as the stopped run sees them.
     ended: Vec<Pid>,
     /// Time limit of one test that is made from the stopped run.
     limit: TimeLimit,
@@ -247,7 +248,7 @@ impl Engine {
             .run
             .traced
             .restore(&mut stand.left, &stand.run.input)?;
-        stand.ended.push(child.pid);
+        stand.ended.push(child.own_id);
         if stand.ended.len() >= UNREAPED {
             for child in stand.ended.drain(..) {
                 stand.run.process.reap(instruction, child)?;
