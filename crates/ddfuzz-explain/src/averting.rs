@@ -2,6 +2,7 @@
 //! mutants of the program (one changed instruction), and conditions that are forced to the other
 //! decision. Pure.
 
+use crate::failing_facts::damaged_block;
 use crate::report::{
     CriticalRecord, Explanation, FrameRecord, MutantRecord, SuspectRecord, TellingRecord,
 };
@@ -190,8 +191,7 @@ fn functions_of_freed(it: &Explanation) -> (Option<String>, Option<String>) {
 /// Returns the functions of the program that write past the end of a heap block and that allocate
 /// the block, if the failing run does so and no sanitizer has ended it before.
 fn functions_of_overrun(it: &Explanation) -> Option<Vec<String>> {
-    let block = it.overflow.as_ref();
-    let block = block.filter(|block| !block.reads && it.access.is_none())?;
+    let block = damaged_block(it)?;
     let allocates = block.allocated.iter().take(block.wrappers + 1);
     let all = std::iter::once(&block.writer).chain(allocates);
     Some(all.map(|place| place.function.clone()).collect())

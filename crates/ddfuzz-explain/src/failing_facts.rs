@@ -382,6 +382,13 @@ fn add_critical(
     Ok(())
 }
 
+/// Returns the heap block past whose end the failing run of `it` writes, so that it damages what the
+/// allocator keeps there; `None` if it only reads there, or if AddressSanitizer ends it before.
+pub(crate) fn damaged_block(it: &Explanation) -> Option<&OverflowRecord> {
+    let block = it.overflow.as_ref();
+    block.filter(|block| !block.reads && it.access.is_none())
+}
+
 /// Adds to a result the mutants of the program that keep the failing run from failing, within a
 /// share of the remaining time. Runs of the inputs `others` show how much else a mutant changes;
 /// for the first inputs, `first` in number, the executed statements are recorded.
@@ -397,9 +404,7 @@ pub fn add_mutants(
     if engine.info.is_empty() {
         return Ok(());
     }
-    // AddressSanitizer ends the run before anything is overwritten.
-    engine.damages_heap =
-        result.overflow.as_ref().is_some_and(|it| !it.reads) && result.access.is_none();
+    engine.damages_heap = damaged_block(result).is_some();
     engine.facts_until = engine.whole_time().part(MUTANTS);
     let averts = |it: &MutantEnd| match criterion {
         _ if it.is_heap_damaged => false,

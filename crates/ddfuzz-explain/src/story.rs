@@ -8,6 +8,7 @@ use crate::chain::Confidence;
 pub use crate::chain_rows::{block, origin};
 use crate::chain_rows::{from_input, parting, shown};
 use crate::difference_story::difference;
+use crate::failing_facts::damaged_block;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, function_at, shown_place, with_caller};
 use crate::outside_story::outside;
@@ -405,9 +406,7 @@ fn how_it_failed(it: &Explanation) -> Option<String> {
 /// described cause–effect chain names the same lines.
 fn value_origin(it: &Explanation) -> Option<String> {
     // An allocator that finds its heap damaged fails by no value of the program.
-    let is_of_allocator = it.overflow.as_ref().is_some_and(|it| !it.reads)
-        && it.access.is_none()
-        && it.crash.ended == "SIGABRT";
+    let is_of_allocator = damaged_block(it).is_some() && it.crash.ended == "SIGABRT";
     let found = it.origin.as_ref().filter(|_| !is_of_allocator)?;
     let is_told = |place: &FrameRecord| {
         let mut links = it.chain.iter();

@@ -8,7 +8,8 @@ use ddfuzz_triage::memory::Memory;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use libc::user_regs_struct;
 
-use super::mutants::{Code, Mutant, MutantKind, Patch, sign_extended, simple_place};
+use super::change_words::number;
+use super::mutants::{Code, Mutant, MutantKind, Patch, simple_place};
 use super::process::{Process, register_mut};
 use super::{Engine, Point};
 use crate::dwarf::{DebugInfo, Declared, Function};
@@ -213,10 +214,10 @@ impl Uses {
             if counts(code, at, place) {
                 self.counted.insert(place);
             }
-            if it.mnemonic() == Mnemonic::Mov && it.op0_kind() == OpKind::Memory {
-                let constant = constant_of(it);
-                let all = constant.map(|it| (it, self.constants.entry(place).or_default()));
-                all.map(|(it, all)| all.insert(it));
+            if it.mnemonic() == Mnemonic::Mov
+                && let Some((constant, _)) = number(it)
+            {
+                self.constants.entry(place).or_default().insert(constant);
             }
             let is_stored = it.op0_kind() == OpKind::Memory;
             let is_compared = matches!(it.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
@@ -243,25 +244,6 @@ fn place_of(code: &Code, it: &Instruction) -> Option<Place> {
     }
 }
 
-/// Returns the constant in the last operand of an instruction, as a signed number; `None` if that
-/// operand is a register or memory.
-fn constant_of(it: &Instruction) -> Option<i64> {
-    let last = it.op_count().checked_sub(1)?;
-    let is_constant = matches!(
-        it.op_kind(last),
-        OpKind::Immediate8
-            | OpKind::Immediate16
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to16
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64
-    );
-    let size = it.memory_size().size().clamp(1, 8);
-    is_constant.then(|| sign_extended(it.immediate(last), size))
-}
-
 /// Largest number of instructions from one that reads a place to the one that writes it with a
 /// number that is larger or smaller by one.
 const COUNTING: usize = 6;
@@ -271,7 +253,7 @@ const COUNTING: usize = 6;
 fn counts(code: &Code, at: usize, place: Place) -> bool {
     let is_step = |it: &Instruction| match it.mnemonic() {
         Mnemonic::Inc | Mnemonic::Dec => true,
-        Mnemonic::Add | Mnemonic::Sub => constant_of(it).is_some_and(|it| it.abs() == 1),
+        Mnemonic::Add | Mnemonic::Sub => number(it).is_some_and(|it| it.0.abs() == 1),
         Mnemonic::Lea => {
             it.memory_index() == Register::None && it.memory_displacement64().wrapping_add(1) <= 2
         }
@@ -345,19 +327,22 @@ pub(super) fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<
     set.collect()
 }
 
-/// Returns the parameters of a function that point to values of types for which `is_such` is true,
-/// with these types and with where the parameters are passed. If a record is returned or passed by
-/// value, the registers of the parameters after it cannot be told by counting; of these parameters,
-/// only those are returned whose places the debug information `info` names.
+/// Returns true for the type of a structure or a union.
+fn is_record(types: &Types, of: TypeId) -> bool {
+    matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_))
+}
+
+/// Returns the parameters of a function that are pointers, with the types that they lead to and with
+/// where they are passed. If a record is returned or passed by value, the registers of the parameters
+/// after it cannot be told by counting; of these parameters, only those are returned whose places
+/// the debug information `info` names.
 pub(super) fn passed<'a>(
     info: &DebugInfo,
     function: &'a Function,
-    is_such: impl Fn(&Shape) -> bool,
 ) -> Vec<(Base, TypeId, &'a Declared)> {
     let types = &info.types;
-    let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
     let mut order = Some(PASSED.iter().copied());
-    if function.returned.is_some_and(is_record) {
+    if function.returned.is_some_and(|it| is_record(types, it)) {
         order = None;
     }
     let mut found = Vec::new();
@@ -374,13 +359,36 @@ pub(super) fn passed<'a>(
         let stacked = info.passed_on_stack(function, it).map(Base::Stacked);
         let register = it.register_at(entry).or(next.filter(|_| stacked.is_none()));
         let base = register.map(Base::Passed).or(stacked);
-        if let (Some(base), Shape::Pointer(of)) = (base, &types.get(it.of).shape)
-            && is_such(&types.get(*of).shape)
-        {
+        if let (Some(base), Shape::Pointer(of)) = (base, &types.get(it.of).shape) {
             found.push((base, *of, it));
         }
     }
     found
+}
+
+/// Returns the mutant in which the function that begins at `entry` sets `field`, a place counted from
+/// `base`, to `value` in addition, at the time `when`, in all calls.
+pub(super) fn mutant(
+    entry: u64,
+    (base, field): (Base, &Settable),
+    (when, value): (When, Value),
+) -> Mutant {
+    let added = Added {
+        entry,
+        caller: None,
+        when,
+        base,
+        offset: field.offset,
+        size: field.size,
+        value,
+        name: field.name.clone(),
+    };
+    let patch = Patch::Addition(Box::new(added));
+    Mutant {
+        pc: patch.begins(),
+        kind: MutantKind::Added,
+        patch,
+    }
 }
 
 impl Engine {
@@ -428,9 +436,10 @@ impl Engine {
         read: &HashSet<Place>,
     ) -> Vec<(Base, Settable, bool)> {
         let types = &self.info.types;
-        let is_record = |of: &Shape| matches!(of, Shape::Record(_) | Shape::Union(_));
         let mut set = Vec::new();
-        for (base, of, parameter) in passed(&self.info, function, is_record) {
+        let mut passed = passed(&self.info, function);
+        passed.retain(|it| is_record(types, it.1));
+        for (base, of, parameter) in passed {
             let name = &parameter.name;
             for field in places(types, of, name, &format!("{name}->")) {
                 let place = Place::Behind(field.offset as i64, field.size);
@@ -491,21 +500,8 @@ impl Engine {
             if !is_written && field.is_number {
                 values.extend([1, -1].map(|by| (When::Returns, Value::Changed(by))));
             }
-            for (when, value) in values {
-                let added = Added {
-                    entry,
-                    caller: None,
-                    when,
-                    base,
-                    offset: field.offset,
-                    size: field.size,
-                    value,
-                    name: field.name.clone(),
-                };
-                let (pc, kind) = (entry, MutantKind::Added);
-                let patch = Patch::Addition(Box::new(added));
-                found.push(Mutant { pc, kind, patch });
-            }
+            let all = values.into_iter();
+            found.extend(all.map(|how| mutant(entry, (base, &field), how)));
         }
     }
 }

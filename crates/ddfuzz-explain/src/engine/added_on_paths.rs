@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::added::{Added, Base, Place, Settable, Uses, Value, When, passed, places};
-use super::mutants::{Mutant, MutantKind, Patch};
+use super::added::{Base, Place, Settable, Uses, Value, When, mutant, passed, places};
+use super::mutants::Mutant;
 use super::{Engine, Point};
 use crate::dwarf::Function;
-use crate::types::Shape;
 
 /// Number of statements at the end of a call before which places are set: the last one may be the
 /// closing bracket of the function, which all paths execute.
@@ -56,8 +55,8 @@ fn ends_of_calls(points: &[Point]) -> Vec<u64> {
 }
 
 /// Returns the values to which mutants set `place`, where the field or variable `field` is: one more
-/// and one less if `counted` contains the place; and constants to which the code with the uses `own` sets
-/// it.
+/// and one less if `counted` contains the place; and constants to which the code with the uses `own`
+/// sets it.
 fn values(field: &Settable, place: Place, counted: &HashSet<Place>, own: &Uses) -> Vec<Value> {
     let mut values = Vec::new();
     if field.is_number && counted.contains(&place) {
@@ -99,22 +98,13 @@ impl Engine {
             };
             let statements = ends.get(&start).into_iter().flatten().take(ENDS);
             let set = self.set_on_paths(function, own, &counted);
+            let entry = start.wrapping_add(self.bias);
             for statement in statements {
-                for (base, field, value) in &set {
-                    let added = Added {
-                        entry: start.wrapping_add(self.bias),
-                        caller: None,
-                        when: When::Before(*statement),
-                        base: *base,
-                        offset: field.offset,
-                        size: field.size,
-                        value: *value,
-                        name: field.name.clone(),
-                    };
-                    let (pc, kind) = (*statement, MutantKind::Added);
-                    let patch = Patch::Addition(Box::new(added));
-                    found.push(Mutant { pc, kind, patch });
-                }
+                let when = When::Before(*statement);
+                let all = set.iter();
+                found.extend(
+                    all.map(|(base, field, value)| mutant(entry, (*base, field), (when, *value))),
+                );
             }
         }
         found.truncate(MUTANTS);
@@ -132,8 +122,7 @@ impl Engine {
     ) -> Vec<(Base, Settable, Value)> {
         let types = &self.info.types;
         let mut set = Vec::new();
-        let is_set = |of: &Shape| !matches!(of, Shape::Void);
-        for (base, of, parameter) in passed(&self.info, function, is_set) {
+        for (base, of, parameter) in passed(&self.info, function) {
             let name = &parameter.name;
             for field in places(types, of, &format!("*{name}"), &format!("{name}->")) {
                 let place = Place::Behind(field.offset as i64, field.size);

@@ -46,7 +46,7 @@ pub(super) fn compared(it: &Instruction) -> Option<(i64, usize)> {
 
 /// Returns the last operand of the instruction `it` as a signed number, and the size in bytes of
 /// the first operand; `None` if the last operand is not an immediate (a number in the code).
-fn number(it: &Instruction) -> Option<(i64, usize)> {
+pub(super) fn number(it: &Instruction) -> Option<(i64, usize)> {
     let size = match it.op0_kind() {
         OpKind::Memory => it.memory_size().size(),
         _ => it.op0_register().size(),

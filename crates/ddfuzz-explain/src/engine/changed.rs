@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use ddfuzz_exec::Ended;
-use iced_x86::{Decoder, DecoderOptions, Instruction};
+use iced_x86::Instruction;
 use libc::user_regs_struct;
 
 use super::decisions::{Decision, Jump};
@@ -84,17 +84,7 @@ impl Engine {
     /// Returns true if the code after the conditional jump at the address `pc` in the process, where
     /// it goes on at `to`, relies on the jump's condition ([`relied_side`]).
     fn relies_on(&self, pc: u64, to: u64) -> bool {
-        let function = self.info.function(pc.wrapping_sub(self.bias));
-        let mut ranges = function.into_iter().flat_map(|it| &it.ranges);
-        let Some(range) = ranges.find(|it| it.contains(&pc.wrapping_sub(self.bias))) else {
-            return false;
-        };
-        let start = range.start.wrapping_add(self.bias);
-        let code = self.code_in_file(start..range.end.wrapping_add(self.bias));
-        let code = code.unwrap_or_default();
-        let all: Vec<Instruction> = Decoder::with_ip(64, &code, start, DecoderOptions::NONE)
-            .iter()
-            .collect();
+        let all = self.instructions_around(pc);
         let all: Vec<&Instruction> = all.iter().collect();
         let at = all.binary_search_by_key(&pc, |it| it.ip());
         at.is_ok_and(|at| relied_side(&all, at) == Some(to))

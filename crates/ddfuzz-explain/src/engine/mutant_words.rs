@@ -33,14 +33,15 @@ impl Engine {
     }
 
     /// Returns true if the change of `mutant` can be described as a change of its source line, or if
-    /// its source file cannot be read. Other changes of registers and numbers may make
-    /// states of the program that no change of the source can make.
+    /// its source file cannot be read. Other changes of registers and numbers may make states of the
+    /// program that no change of the source can make.
     pub(super) fn is_describable(&self, mutant: &Mutant) -> bool {
+        let source = self.source_line_of(mutant);
         let file = self.place(mutant.pc).map(|it| it.0);
-        if file.and_then(source_text).is_none() {
+        if source.is_none() && file.and_then(source_text).is_none() {
             return true;
         }
-        let source = self.source_line_of(mutant).unwrap_or_default();
+        let source = source.unwrap_or_default();
         let is_constant = matches!(mutant.kind, MutantKind::Constant | MutantKind::Bound);
         let is_hidden = is_constant && has_hidden_constant(&source);
         let told = self.described(mutant, &source);
@@ -144,14 +145,12 @@ impl Engine {
     /// address `pc` in the process, and the size of both in bytes; `None` if two values are compared,
     /// or if the comparison is not found.
     fn number_compared(&self, pc: u64) -> Option<(i64, usize)> {
-        let function = self.info.function(pc.wrapping_sub(self.bias))?;
-        let mut ranges = function.ranges.iter();
-        let range = ranges.find(|it| it.contains(&pc.wrapping_sub(self.bias)))?;
-        let start = range.start.wrapping_add(self.bias);
-        let code = self.code_in_file(start..pc)?;
-        let mut decoder = Decoder::with_ip(64, &code, start, DecoderOptions::NONE);
-        let all: Vec<Instruction> = decoder.iter().collect();
-        let before = all.iter().rev().take(BETWEEN);
+        let all = self.instructions_around(pc);
+        let before = all
+            .iter()
+            .rev()
+            .skip_while(|it| it.ip() >= pc)
+            .take(BETWEEN);
         let mut before = before.take_while(|it| it.flow_control() == FlowControl::Next);
         compared(before.find(|it| it.rflags_modified() != 0)?)
     }
@@ -263,6 +262,22 @@ impl Engine {
             ),
             None => "without this call".to_owned(),
         }
+    }
+
+    /// Returns the instructions of the function with the address `pc` in the process, from the
+    /// program's file, ascending by their addresses in the process; none if the function is not
+    /// known.
+    pub(super) fn instructions_around(&self, pc: u64) -> Vec<Instruction> {
+        let at = pc.wrapping_sub(self.bias);
+        let function = self.info.function(at);
+        let mut ranges = function.into_iter().flat_map(|it| &it.ranges);
+        let Some(range) = ranges.find(|it| it.contains(&at)) else {
+            return Vec::new();
+        };
+        let [start, end] = [range.start, range.end].map(|it| it.wrapping_add(self.bias));
+        let code = self.code_in_file(start..end).unwrap_or_default();
+        let decoder = Decoder::with_ip(64, &code, start, DecoderOptions::NONE);
+        decoder.into_iter().collect()
     }
 
     /// Returns the bytes of code that the program's file has for `range`, addresses in the process;

@@ -279,11 +279,12 @@ impl Engine {
                     break Ended::Signal(number);
                 }
                 Halt::SystemCall => add_written(&mut written, child)?,
-                Halt::Exiting => {
+                Halt::Exiting if self.damages_heap => {
                     let maps = Maps::of(child.pid);
                     let headers = heap_blocks(&maps, child).headers;
                     is_heap_damaged = headers.iter().any(|it| !it.is_intact);
                 }
+                Halt::Exiting => {}
                 Halt::Ended(ended) => break ended,
             }
         };
@@ -361,8 +362,8 @@ impl Engine {
     }
 
     /// Returns the mutants with the most evidence among `found`, best first, at most [`FOUND`], and
-    /// only those that are changes of a source line: one for each source line or, for mutants that act only in calls from one place, one for each
-    /// such place.
+    /// only those that are changes of a source line: one for each source line or, for mutants that
+    /// act only in calls from one place, one for each such place.
     fn ranked(&self, found: Vec<Averting>) -> Vec<Averting> {
         let unlike = unlike(&found).into_iter();
         let all = found.into_iter().zip(unlike);
